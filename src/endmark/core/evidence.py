@@ -1,0 +1,26 @@
+"""How much is proven: the four levels, and what each kind of proof says in a record."""
+
+from enum import IntEnum
+
+
+class Level(IntEnum):
+    """What stands behind an acceptance, weakest first. `min_evidence` compares these."""
+
+    BARE = 0
+    WITNESS = 1
+    SEALED = 2
+    SIGNED = 3
+
+    @property
+    def word(self) -> str:
+        """The spelling used in configuration and records."""
+        return self.name.lower()
+
+
+LEVELS: dict[str, Level] = {level.word: level for level in Level}
+
+# What a record lists. A bare plan's digest covers its statements and nothing else; the record says so.
+ENVELOPE = ("envelope-length", "envelope-sha256", "sentinel")
+PLAN = ("stmt-count", "trailer", "statements-sha256")
+WITNESS = ("count-before-statements", "trailer-last")
+UNCOVERED = "digest-does-not-cover:job_id,after,retry_of,base"
