@@ -1,0 +1,48 @@
+"""An attempt of the book as the object `--json` prints."""
+
+from endmark.core.outcome import Outcome, sentence, standing
+from endmark.core.states import State
+from endmark.ledger.entry import Entry
+
+
+def outcome_of(entry: Entry) -> Outcome:
+    """What the book says of `entry` now."""
+    exit_code, onward = standing(entry.state, entry.signal)
+    return Outcome(
+        attempt_id=entry.attempt_id,
+        job_id=entry.job_id,
+        state=entry.state.value,
+        signal=entry.signal.value,
+        received_bytes=entry.received_bytes,
+        expected_bytes=entry.expected_bytes,
+        sha256=entry.sha256,
+        stmt_count=entry.stmt_count,
+        statements_run=entry.statements_run,
+        target=entry.target,
+        evidence=list(entry.evidence),
+        detail=_words(entry),
+        next=onward,
+        exit_code=exit_code,
+        at=entry.changed_at,
+    )
+
+
+def _words(entry: Entry) -> str:
+    if entry.detail:
+        return sentence(entry.signal, entry.detail)
+    count = entry.stmt_count
+    many = "1 statement" if count == 1 else f"{count} statements"
+    if entry.state is State.STAGED:
+        return (
+            f"Whole and staged: {many} waiting for review. Nothing was written. "
+            f"Look with 'endmark show {entry.job_id}', then 'endmark approve {entry.job_id}' or 'decline'."
+        )
+    if entry.state is State.APPLYING:
+        return (
+            "It is being applied right now, or was interrupted; 'endmark reconcile' settles it once the target is free."
+        )
+    if entry.state is State.APPLIED:
+        return f"Applied: {many}, with the receipt in the same transaction."
+    if entry.state is State.DECLINED:
+        return "Declined. Nothing was written."
+    return ""

@@ -1,0 +1,123 @@
+"""The reading side of the book."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from threading import RLock
+from typing import Any, TypeVar
+
+from endmark.core import strictjson
+from endmark.core.refusal import Refused
+from endmark.core.states import State
+from endmark.ledger.entry import COLUMNS, Entry, Event, entry_of
+from endmark.ledger.file import explained, unreadable
+
+_SELECT = f"SELECT {', '.join(COLUMNS)} FROM attempts "  # noqa: S608  # names of our own
+_BY_ID = _SELECT + "WHERE attempt_id = ?"
+_BY_JOB = _SELECT + "WHERE job_id = ? AND owner = 1"
+_BODY = "SELECT body FROM bodies WHERE attempt = (SELECT n FROM attempts WHERE attempt_id = ?)"
+_EVENTS = (
+    "SELECT id, seq, at, event, from_state, to_state, data, hash FROM events "
+    "WHERE attempt = (SELECT n FROM attempts WHERE attempt_id = ?) ORDER BY seq"
+)
+
+
+_Value = TypeVar("_Value")
+
+
+class Queries:
+    """What can be asked of an open ledger. Each method raises `CannotTry` when the file cannot be read."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+        self._connection = connection
+        self._path = path
+        self._timeout = timeout
+        self._lock = RLock()  # one connection, many threads
+
+    def get(self, attempt_id: str) -> Entry | None:
+        """The attempt with this id."""
+        return _first(self._ask(entry_of, _BY_ID, attempt_id))
+
+    def by_job(self, job_id: str) -> Entry | None:
+        """The attempt that owns this job id."""
+        return _first(self._ask(entry_of, _BY_JOB, job_id))
+
+    def find(self, name: str) -> Entry | None:
+        """The attempt that owns `name` as its job id, else the one whose attempt id it is."""
+        return self.by_job(name) or self.get(name)
+
+    def body(self, attempt_id: str) -> bytes | None:
+        """The raw bytes kept with this attempt."""
+        return _first(self._ask(lambda row: bytes(row[0]), _BODY, attempt_id))
+
+    def events(self, attempt_id: str) -> list[Event]:
+        """The chain of this attempt, oldest first; empty for an unknown id."""
+        return self._ask(_event_of, _EVENTS, attempt_id)
+
+    def in_state(self, state: State, target: str | None = None) -> list[Entry]:
+        """Every attempt in `state` (and for `target`), oldest first; through an index, whatever the size of the book.
+
+        None is ever left in `received`.
+        """
+        where, values = _where(state, target)
+        return self._ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n", *values)
+
+    def page(
+        self, limit: int, before: str | None = None, state: State | None = None, target: str | None = None
+    ) -> list[Entry]:
+        """At most `limit` attempts, newest first, recorded before the attempt whose id is `before`.
+
+        The last id of one page is the `before` of the next; an unknown one gives an empty page.
+        """
+        where, values = _where(state, target)
+        if before is not None:
+            where += " AND n < (SELECT n FROM attempts WHERE attempt_id = ?)"
+            values = (*values, before)
+        return self._ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
+
+    def close(self) -> None:
+        """Close the file. Closing twice is fine."""
+        with self._lock:
+            self._connection.close()
+
+    def _ask(self, make: Callable[[tuple[Any, ...]], _Value], sql: str, *values: Any) -> list[_Value]:
+        with self._lock:
+            try:
+                rows = self._connection.execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise explained(error, self._path, self._timeout) from error
+        try:
+            return [make(row) for row in rows]
+        except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise unreadable(self._path, error) from error
+
+
+def _first(values: list[_Value]) -> _Value | None:
+    return values[0] if values else None
+
+
+def _event_of(row: tuple[Any, ...]) -> Event:
+    number, seq, at, event, before, after, data, digest = row
+    return Event(
+        id=number,
+        seq=seq,
+        at=at,
+        event=event,
+        from_state=State(before) if before else None,
+        to_state=State(after) if after else None,
+        data=strictjson.loads(data.encode()),
+        hash=digest.hex(),
+    )
+
+
+def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...]]:
+    """The condition, in the words of the index, and its values."""
+    parts: list[str] = ["1"]
+    values: list[str] = []
+    if state is not None:
+        parts.append("state = ? AND state <> 'received'")
+        values.append(state.value)
+    if target is not None:
+        parts.append("target = ?")
+        values.append(target)
+    return " AND ".join(parts), tuple(values)

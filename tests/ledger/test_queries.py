@@ -1,0 +1,71 @@
+"""Finding, listing and paging; the spelling of times and ids."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from tests.ledger.plans import NOW, ROADS, a_plan, book_with, open_book
+
+from endmark.core.states import State
+from endmark.ledger.entry import new_attempt_id, stamp
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    with open_book(tmp_path / "ledger.db") as ledger:
+        yield ledger
+
+
+def test_find_prefers_the_job(ledger):
+    first, _ = ledger.record(a_plan(), NOW, body=None)
+    second, _ = ledger.record(a_plan(job_id=first.attempt_id), NOW, body=None)
+    assert ledger.find(first.attempt_id) == second
+    assert ledger.find(second.attempt_id) == second
+
+
+def test_in_state(ledger):
+    entries = [book_with(ledger, state, target=target) for state in set(ROADS) - {State.RECEIVED} for target in "ab"]
+    for state in State:
+        assert ledger.in_state(state) == [entry for entry in entries if entry.state is state]
+        assert ledger.in_state(state, "b") == [e for e in entries if e.state is state and e.target == "b"]
+    assert ledger.in_state(State.STAGED, "c") == []
+
+
+def test_pages(ledger):
+    entries = [book_with(ledger, state, target=t) for t in "abc" for state in (State.STAGED, State.FAILED)]
+    newest = entries[::-1]
+    for wanted in ({}, {"state": State.STAGED}, {"target": "b"}, {"state": State.FAILED, "target": "c"}):
+        expected = [e for e in newest if all(getattr(e, name) == value for name, value in wanted.items())]
+        for size in (1, 2, 10):
+            found, last = [], None
+            while page := ledger.page(size, before=last, **wanted):
+                found += page
+                last = page[-1].attempt_id
+            assert found == expected
+    assert ledger.page(10, before="att_none") == []
+    assert ledger.page(0) == []
+
+
+# --- times and ids
+
+
+def test_times(ledger):
+    assert stamp(datetime(2026, 1, 2, tzinfo=UTC)) == "2026-01-02T00:00:00.000000Z"
+    assert stamp(datetime(2026, 1, 2, tzinfo=timezone(timedelta(hours=2)))) == "2026-01-01T22:00:00.000000Z"
+    with pytest.raises(ValueError, match="zone"):
+        ledger.record(a_plan(), datetime(2026, 1, 2), body=None)  # noqa: DTZ001
+
+
+def test_ids_sort_by_time():
+    ids = [new_attempt_id(NOW + timedelta(milliseconds=step)) for step in range(200)]
+    assert ids == sorted(ids)
+    assert len({new_attempt_id(NOW) for _ in range(1000)}) == 1000
+    assert all(re.fullmatch(r"att_[0-9a-hjkmnp-tv-z]{26}", name) for name in ids)
+
+
+def test_an_id_holds_its_millisecond():
+    digits = "0123456789abcdefghjkmnpqrstvwxyz"
+    number = 0
+    for digit in new_attempt_id(NOW)[4:]:
+        number = number * 32 + digits.index(digit)
+    assert number >> 80 == int(NOW.timestamp() * 1000)
