@@ -1,0 +1,1 @@
+"""Changes that go out into the world, each with its receipt in the same write."""

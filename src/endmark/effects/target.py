@@ -1,0 +1,105 @@
+"""What the apply gate asks of a database, whatever its engine."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, Self
+
+import msgspec
+
+from endmark.core.refusal import Signal
+
+Stop = Callable[[], str | None]
+"""Asked often during long work: None to go on, else one word saying who wants it to end ("SIGTERM")."""
+
+Progress = Callable[[int, int], None]
+"""Told (done, total) of statements, or of pages of a backup."""
+
+
+class Receipt(msgspec.Struct, frozen=True):
+    """What the target itself says about a job. The last three are None for a receipt another tool wrote.
+
+    `rows_changed` holds the rows each statement changed, in order, as decimal numbers between spaces.
+    """
+
+    job_id: str
+    stmt_count: int
+    sha256: str
+    status: str
+    statements_run: int | None = None
+    rows_changed: str | None = None
+    fingerprint_after: str | None = None
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """One job to run: the statements in order, and what its receipt says. `at` is RFC 3339 UTC."""
+
+    job_id: str
+    attempt_id: str
+    statements: Sequence[str]
+    sha256: str
+    at: str
+    after: Sequence[str] = ()
+    retry_of: str | None = None
+    reverts: str | None = None
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What ran and is ready to be committed: rows changed by each statement, and the schema's fingerprint then."""
+
+    rows_changed: tuple[int, ...]
+    fingerprint_after: str
+
+
+class Failed(Exception):
+    """The job did not go through and everything it did was rolled back.
+
+    `statement` counts from 1 and is None where no statement is to blame; `statements_run` had run before.
+    """
+
+    def __init__(self, signal: Signal, detail: str, statement: int | None = None, statements_run: int = 0) -> None:
+        super().__init__(detail)
+        self.signal = signal
+        self.detail = detail
+        self.statement = statement
+        self.statements_run = statements_run
+
+
+class Session(Protocol):
+    """One connection to a target. Nothing is held until `lock`; leaving the block without `commit` rolls back."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def lock(self, timeout: float) -> None:
+        """Take the target's own lock, waiting at most `timeout` seconds. Raises CannotTry."""
+
+    def fingerprint(self) -> str:
+        """64 hex over the schema as this session sees it, our own tables left out. Raises CannotTry."""
+
+    def receipt(self, job_id: str) -> Receipt | None:
+        """The receipt of a job, or None. Raises CannotTry, also when the receipts' table is not one we can trust."""
+
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+        """Copy the whole target to `to` before the first write. Raises Failed or CannotTry."""
+
+    def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
+        """Run everything under the lock, guarded, with its receipt; nothing is committed yet. Raises Failed."""
+
+    def commit(self) -> None:
+        """Make it last. Raises Failed only when it is certain that nothing was committed, else CannotTry."""
+
+
+class Target(Protocol):
+    """A database that plans may be applied to. `identity` is one spelling for one place, without any password."""
+
+    identity: str
+
+    def open(self) -> Session:
+        """A new session. Raises CannotTry when the target is missing, unreadable or not what it should be."""
+
+    def is_file(self, path: Path) -> bool:
+        """Whether `path` is this target's own file (the ledger must not be)."""

@@ -1,0 +1,170 @@
+"""Taking bytes in: prove a delivery, know one that came before, record every nack with its byte count."""
+
+import hashlib
+from collections.abc import Callable
+from datetime import datetime
+
+import msgspec
+
+from endmark.core import mc1, proof
+from endmark.core.decision import row_of
+from endmark.core.evidence import Level
+from endmark.core.outcome import Outcome
+from endmark.core.plan import Plan
+from endmark.core.proof import Form, Proven
+from endmark.core.refusal import Refused, Signal
+from endmark.core.states import WITHOUT_EFFECT, State
+from endmark.ledger.book import Ledger
+from endmark.ledger.entry import Entry, New
+from endmark.ledger.outcomes import outcome_of
+
+
+class Delivery(msgspec.Struct, frozen=True, kw_only=True):
+    """One delivery of bytes, and what is known about it from outside the bytes.
+
+    `job_id` was given beside the body; `seal` says that a witness form may be sealed here; `cap` is the largest body
+    accepted, in bytes; `evidence` is what whoever sealed the bytes knows beyond them.
+    """
+
+    raw: bytes
+    job_id: str | None = None
+    submitter: str | None = None
+    seal: bool = False
+    cap: int = mc1.DEFAULT_CAP
+    evidence: tuple[str, ...] = ()
+
+
+class Intake:
+    """What comes before every effect. The ledger it writes to is the gate's."""
+
+    def __init__(self, ledger: Ledger, clock: Callable[[], datetime]) -> None:
+        self._ledger = ledger
+        self._clock = clock
+
+    def take(
+        self, delivery: Delivery, where: str | None, min_evidence: Level, max_statements: int | None
+    ) -> Outcome | tuple[Plan, New]:
+        """The proven plan and what to record of it; or the outcome of a delivery that was refused or is known.
+
+        `where` is the identity of the target it is for. Raises CannotTry when the ledger cannot be used.
+        """
+        raw = delivery.raw
+        body_sha256 = hashlib.sha256(raw).hexdigest()
+        try:
+            proven = proof.prove(raw, delivery.cap)
+            proven_plan, level, evidence = _plan_in(proven, delivery, min_evidence, max_statements)
+        except Refused as refusal:
+            return self._refuse(refusal, delivery, body_sha256, where)
+        new = New(
+            job_id=proven_plan.job_id,
+            state=State.STAGED,
+            signal=Signal.COMPLETE,
+            received_bytes=len(raw),
+            expected_bytes=proven.expected_bytes,
+            body_sha256=body_sha256,
+            sha256=proven_plan.sha256,
+            stmt_count=proven_plan.stmt_count,
+            target=where,
+            level=level.word,
+            evidence=(*evidence, *(word for word in delivery.evidence if word not in evidence)),
+            submitter=delivery.submitter,
+        )
+        known = self._ledger.by_job(proven_plan.job_id)
+        if known is not None:
+            return self.known(known, new)
+        try:
+            self._check_retry(proven_plan, len(raw), proven.expected_bytes)
+        except Refused as refusal:
+            return self._refuse(refusal, delivery, body_sha256, where, proven_plan.job_id)
+        return proven_plan, new
+
+    def _check_retry(self, proven_plan: Plan, received: int, expected: int | None) -> None:
+        if proven_plan.retry_of is None:
+            return
+        former = self._ledger.by_job(proven_plan.retry_of)
+        if former is not None and former.state not in WITHOUT_EFFECT:
+            raise Refused(
+                Signal.RETRY_OF_LIVE_JOB,
+                received,
+                expected,
+                f"retry_of names job {former.job_id}, which is {former.state} and did not end without effect",
+            )
+
+    def _refuse(
+        self, refusal: Refused, delivery: Delivery, body_sha256: str, target: str | None, proven_id: str | None = None
+    ) -> Outcome:
+        """Record a nack. An id that was given outside the body, or proven, is spent by it."""
+        row = row_of(refusal.signal)
+        new = New(
+            job_id=delivery.job_id or proven_id,
+            state=row.state,
+            signal=refusal.signal,
+            received_bytes=refusal.received_bytes,
+            expected_bytes=refusal.expected_bytes,
+            body_sha256=body_sha256,
+            target=target,
+            detail=refusal.detail,
+            submitter=delivery.submitter,
+        )
+        kept = delivery.raw if row.keeps_bytes else None
+        entry, created = self._ledger.record(new, self._clock(), body=kept)
+        if created:
+            return outcome_of(entry)
+        if entry.body_sha256 == body_sha256:
+            return self.known(entry, new)
+        # The id is another delivery's, but what decides comes first in the table: these bytes are not whole.
+        nack = msgspec.structs.replace(new, owner=False)
+        return outcome_of(self._ledger.record(nack, self._clock(), body=kept)[0])
+
+    def known(self, owner: Entry, new: New) -> Outcome:
+        """The id is taken: the stored state for the same bytes and target, else a refusal that names that state."""
+        same_target = new.target is None or owner.target in (None, new.target)
+        if owner.body_sha256 == new.body_sha256 and same_target:
+            self._ledger.redelivered(owner.attempt_id, self._clock(), new.received_bytes)
+            stored = outcome_of(owner)
+            return msgspec.structs.replace(stored, detail=f"Delivered before, nothing was done now. {stored.detail}")
+        return self._reject_reuse(owner, new, "body" if owner.body_sha256 != new.body_sha256 else "target")
+
+    def for_another_target(self, owner: Entry, target: str) -> Outcome:
+        """Refuse to apply the bytes of `owner` to a target that is not its own."""
+        facts = {name: getattr(owner, name) for name in New.__struct_fields__}
+        return self._reject_reuse(owner, New(**{**facts, "target": target}), "target")
+
+    def _reject_reuse(self, owner: Entry, new: New, other: str) -> Outcome:
+        rejected = msgspec.structs.replace(
+            new,
+            owner=False,
+            state=State.REJECTED,
+            signal=Signal.ID_REUSED,
+            detail=f"this id belongs to another {other}; that job is in state {owner.state}",
+        )
+        return outcome_of(self._ledger.record(rejected, self._clock(), body=None)[0])
+
+
+def _plan_in(
+    proven: Proven, delivery: Delivery, min_evidence: Level, max_statements: int | None
+) -> tuple[Plan, Level, tuple[str, ...]]:
+    """The plan in what was proven, its level and evidence. Raises Refused for anything that may not be applied."""
+
+    def refuse(signal: Signal, detail: str) -> Refused:
+        return Refused(signal, proven.received_bytes, proven.expected_bytes, detail)
+
+    level, evidence, value = proven.level, proven.evidence, proven.value
+    if not isinstance(value, Plan):
+        raise refuse(Signal.WRONG_VALUE, f"a whole {proven.form} arrived, a plan was expected")
+    if proven.form is Form.WITNESS:
+        if not delivery.seal:
+            raise refuse(Signal.MISSING_KEY, "missing keys tool, sha256: this is the witness form, which needs --seal")
+        evidence = (*evidence, "sealed-here")
+    if delivery.job_id is not None and delivery.job_id != value.job_id:
+        raise refuse(Signal.BAD_ID, f"the id given outside is {delivery.job_id}, the body says {value.job_id}")
+    if level < min_evidence:
+        raise refuse(
+            Signal.WEAK_EVIDENCE,
+            f"the target demands the evidence {min_evidence.word}, the plan is {level.word}",
+        )
+    if max_statements is not None and value.stmt_count > max_statements:
+        raise refuse(
+            Signal.WRONG_COUNT, f"{value.stmt_count} statements arrived, the target takes at most {max_statements}"
+        )
+    return value, level, evidence
