@@ -1,0 +1,1 @@
+"""Where people and programs come in. Only the faces read the environment, arguments and the clock."""

@@ -1,0 +1,280 @@
+"""The Python face: what `import endmark` offers, and what the command line is written on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from endmark.core import mc1, proof
+from endmark.core.evidence import Level
+from endmark.core.outcome import Outcome
+from endmark.core.refusal import CannotTry, Refused, Signal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+    from endmark.apply_gate import Options
+    from endmark.core.plan import Plan
+    from endmark.core.proof import Proven
+    from endmark.effects.target import Progress, Stop, Target
+    from endmark.reconcile import Settled
+    from endmark.seal import Sealed
+
+
+def check(raw: bytes, *, cap: int = mc1.DEFAULT_CAP, trusted_keys: str | Path | None = None) -> Proven:
+    """What `raw` is and how it is proven to be whole. `cap`: the largest body accepted, in bytes.
+
+    `trusted_keys`: a file of public keys; then only what one of them signed is accepted. Writes nothing. Raises
+    `Refused` for bytes that are not proven, and CannotTry where the keys cannot be used.
+    """
+    if trusted_keys is None:
+        return proof.prove(raw, cap)
+    from endmark.sources import keys
+
+    proven = proof.prove(raw, cap, keys.verifier(trusted_keys))
+    if proven.level < Level.SIGNED:  # who names keys wants a signature; what has none must not slip through
+        raise Refused(
+            Signal.WEAK_EVIDENCE, proven.received_bytes, proven.expected_bytes, "it is whole, and nobody signed it"
+        )
+    return proven
+
+
+def sign(envelope: bytes | Sealed, key: str | Path) -> bytes:
+    """An MC1 envelope signed with the private key in the file `key`, as DSSE. Two signings are byte-equal.
+
+    Raises Refused for what is no whole envelope, and CannotTry where the key cannot be used.
+    """
+    raw = bytes(envelope)
+    mc1.read(raw, len(raw))
+    from endmark.sources import keys
+
+    return keys.sign(raw, key)
+
+
+def seal(raw: bytes, *, cap: int = mc1.DEFAULT_CAP) -> bytes:
+    """A whole body, or the witness form of a plan, as an MC1 envelope. Raises `Refused`."""
+    return proof.seal(raw, cap)
+
+
+def now() -> datetime:
+    """The time in UTC. The one clock that records are dated by."""
+    return datetime.now(UTC)
+
+
+def target_at(url: str) -> Target:
+    """The target that a URL names: `sqlite:///relative.db` or `sqlite:////absolute.db`, as in SQLAlchemy.
+
+    Raises CannotTry for anything else.
+    """
+    scheme, colon, rest = url.partition("://")
+    if not colon or scheme != "sqlite":
+        raise CannotTry(f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE was expected.")
+    if not rest.startswith("/") or rest == "/" or "?" in rest or "#" in rest:
+        raise CannotTry(f"{url} does not name a file; sqlite:///FILE (or sqlite:////absolute/FILE) was expected.")
+    from pathlib import Path
+
+    from endmark.effects.sqlite import SqliteTarget
+
+    return SqliteTarget(Path(rest[1:]))
+
+
+def _safe(url: str) -> str:
+    """A URL without the password it may hold."""
+    scheme, colon, rest = url.partition("://")
+    return f"{scheme}{colon}...@{rest.rpartition('@')[2]}" if "@" in rest else url
+
+
+def ledger_path(where: str | Path) -> Path:
+    """The file of a ledger given as a path or as `sqlite:///FILE`. Raises CannotTry for another kind of URL."""
+    from pathlib import Path  # here, as `check` needs no paths
+
+    if isinstance(where, Path):
+        return where
+    scheme, colon, rest = where.partition("://")
+    if not colon:
+        return Path(where)
+    if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
+        raise CannotTry(f"{_safe(where)} is not a ledger endmark can keep; sqlite:///FILE or a path was expected.")
+    return Path(rest[1:])
+
+
+class Gate:
+    """The apply gate over one ledger.
+
+    `ledger` is a path or `sqlite:///FILE`; it is made when it does not exist and `create` is true. Opening the gate
+    settles what a crash left half recorded, for every target whose lock is free. A gate belongs to one thread.
+    Raises CannotTry when the ledger cannot be used.
+    """
+
+    def __init__(
+        self,
+        ledger: str | Path,
+        *,
+        create: bool = True,
+        reconcile: bool = True,
+        options: Options | None = None,
+        stop: Stop | None = None,
+        progress: Progress | None = None,
+    ) -> None:
+        from endmark.apply_gate import ApplyGate, Options
+        from endmark.ledger.book import Ledger
+
+        self.options = options or Options()
+        self.path = ledger_path(ledger)
+        self.ledger = Ledger.open(self.path, create=create)
+        self.doing = ApplyGate(
+            self.ledger, now, stop=stop or (lambda: None), progress=progress or (lambda _done, _total: None)
+        )
+        self.reconciled: Settled | None = None
+        if reconcile:
+            try:
+                self.reconciled = self.reconcile(lock_timeout=0.0)
+            except BaseException:
+                self.ledger.close()
+                raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.ledger.close()
+
+    def target(self, target: str | Target) -> Target:
+        """A target by its URL. Raises CannotTry, also when it is the ledger's own file."""
+        found = target_at(target) if isinstance(target, str) else target
+        if found.is_file(self.path):
+            raise CannotTry(f"the ledger {self.path} is the target's own file. Nothing was written; keep them apart.")
+        return found
+
+    def submit(
+        self,
+        raw: bytes | Sealed,
+        *,
+        job_id: str | None = None,
+        target: str | Target | None = None,
+        seal: bool = False,
+        submitter: str | None = None,
+        cap: int = mc1.DEFAULT_CAP,
+    ) -> Job:
+        """Prove `raw` and stage it, durably; with `seal`, a witness form is sealed here.
+
+        What `capture().seal()` made is taken as it is, and the record says what stood behind it.
+
+        The job of an id that was delivered before, with the same bytes and target, is the one that stands; nothing is
+        done. Raises Refused for anything not proven, after it was recorded (`refused.outcome` is the record), and
+        CannotTry.
+        """
+        from endmark.apply_gate import Delivery
+
+        beside = () if isinstance(raw, bytes) else raw.beside
+        delivery = Delivery(raw=bytes(raw), job_id=job_id, submitter=submitter, seal=seal, cap=cap, evidence=beside)
+        where = None if target is None else self.target(target)
+        outcome, plan = self.doing.submit(delivery, where, self.options)
+        return Job(self, _accepted(outcome), is_new=plan is not None)
+
+    def apply(
+        self,
+        raw: bytes | Sealed,
+        target: str | Target,
+        *,
+        job_id: str | None = None,
+        seal: bool = False,
+        submitter: str | None = None,
+        approver: str | None = None,
+        cap: int = mc1.DEFAULT_CAP,
+    ) -> Outcome:
+        """Prove `raw` and apply it to `target` at once: `approver` let it through beforehand.
+
+        Raises as `submit` does; while the target cannot be locked nothing is recorded, and the same call may be made
+        again.
+        """
+        from endmark.apply_gate import Delivery
+
+        beside = () if isinstance(raw, bytes) else raw.beside
+        delivery = Delivery(raw=bytes(raw), job_id=job_id, submitter=submitter, seal=seal, cap=cap, evidence=beside)
+        return _accepted(self.doing.apply(delivery, self.target(target), self.options, approver or "python"))
+
+    def revert(self, job_id: str, target: str | Target, *, submitter: str | None = None) -> Job:
+        """Stage the job that undoes `job_id` by its down statements. Raises Refused when there is none to run."""
+        outcome = self.doing.stage_revert(job_id, self.target(target), submitter or "python")
+        return Job(self, _accepted(outcome))
+
+    def job(self, job_id: str) -> Job:
+        """The job of this id. Raises CannotTry when the ledger has none."""
+        from endmark.ledger.outcomes import outcome_of
+
+        entry = self.ledger.find(job_id)
+        if entry is None:
+            raise CannotTry(f"there is no job or attempt {job_id} in the ledger {self.path}. Nothing was done.")
+        return Job(self, outcome_of(entry))
+
+    def reconcile(self, *, lock_timeout: float | None = None) -> Settled:
+        """Settle every job a crash left `applying`, by the receipt in its target and under the target's lock."""
+        from endmark.reconcile import reconcile
+
+        timeout = self.options.lock_timeout if lock_timeout is None else lock_timeout
+        return reconcile(self.ledger, self.target, now, timeout)
+
+
+class Job:
+    """One job of a gate. `outcome` is what the ledger said of it when this object last looked.
+
+    `is_new` is false for a job that stood in the ledger before this call.
+    """
+
+    def __init__(self, gate: Gate, outcome: Outcome, *, is_new: bool = False) -> None:
+        self._gate = gate
+        self.outcome = outcome
+        self.is_new = is_new
+
+    @property
+    def state(self) -> str:
+        return self.outcome.state
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, proven anew from the bytes kept. Raises CannotTry."""
+        entry = self._gate.ledger.get(self.outcome.attempt_id or "")
+        if entry is None:
+            raise CannotTry("the job is no longer in the ledger.")
+        return self._gate.doing.plan_of(entry)
+
+    def apply(
+        self, target: str | Target, *, approver: str | None = None, shown_fingerprint: str | None = None
+    ) -> Outcome:
+        """Apply the whole plan to `target`, or nothing of it; a job that is not staged stays what it is.
+
+        `shown_fingerprint`: the schema the approver saw; once it moved, the approval is void.
+        Read `outcome.state`: `applied`, or `failed` (all rolled back), or `stale`. Raises Refused for another target
+        than the job's, and CannotTry when the target could not be locked; the job stays staged then.
+        """
+        where = self._gate.target(target)
+        attempt = self.outcome.attempt_id or ""
+        self.outcome = _accepted(
+            self._gate.doing.approve(attempt, where, self._gate.options, approver or "python", shown_fingerprint)
+        )
+        return self.outcome
+
+    def decline(self, *, approver: str | None = None, reason: str = "") -> Outcome:
+        """End a staged job without effect."""
+        self.outcome = self._gate.doing.decline(self.outcome.attempt_id or "", approver or "python", reason)
+        return self.outcome
+
+
+_UNPROVEN = frozenset({"truncated", "rejected", "quarantined", "incomplete"})
+
+
+def _accepted(outcome: Outcome) -> Outcome:
+    """The outcome, unless it is a nack: then Refused, which carries it."""
+    if outcome.state not in _UNPROVEN:
+        return outcome
+    refused = Refused(Signal(outcome.signal), outcome.received_bytes or 0, outcome.expected_bytes, outcome.detail)
+    refused.outcome = outcome
+    raise refused

@@ -1,0 +1,132 @@
+"""The command line: `endmark VERB`. Each verb is a module of this folder and is imported only when it runs."""
+
+import sys
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from endmark import __version__
+
+# What `endmark --help` shows, so that it need not import what it shows. The first five are what matters.
+VERBS = {
+    "Commands": {
+        "check": "Is it whole? Reads a plan, a verdict, any MC1 body; writes nothing.",
+        "seal": "A body, a witness form or a captured answer, as an MC1 envelope.",
+        "apply": "Prove a plan whole and apply it to a database: all, or nothing.",
+        "show": "Everything on record about one job or attempt.",
+        "approve": "Let a staged job through, after a look at it.",
+    },
+    "Jobs": {
+        "jobs": "The attempts on record, newest first.",
+        "decline": "End a staged job without effect.",
+        "revert": "Undo an applied job by its down statements.",
+        "reconcile": "Settle what a crash left, by the receipts in the targets.",
+        "ledger": "The book of every attempt: make one, audit it.",
+    },
+    "Reference": {
+        "decisions": "What each fault is treated as, its state and exit code.",
+        "rules": "Durable lines for an agent's instructions.",
+        "tool": "The tool definition by which a model hands over a plan.",
+        "key": "Keys for signing envelopes: make one.",
+        "fingerprint": "A database's schema in 64 hex digits, for a plan's `base`.",
+        "completion": "The script that completes endmark's words in a shell.",
+    },
+}
+_NAMES = tuple(name for group in VERBS.values() for name in group)
+
+_EPILOG = """\b
+Exit codes: 0 whole or applied, 1 no on the merits, 2 usage, 10 truncated,
+11 quarantined, 12 rejected, 13 incomplete, 14 stale, 15 partial,
+16 waiting for review, 20 could not try, 70 our own fault,
+130 and 143 interrupted. 'endmark decisions' has the table.
+
+\b
+Example:
+  endmark apply plan.mc1 --to sqlite:///app.db
+"""
+
+
+class Verbs(click.Group):
+    """The verbs of the table above. The module of one is `endmark.faces.cli.VERB`, `command` in there is click's."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _NAMES:
+            return None
+        command = import_module(f"endmark.faces.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)  # noqa: S101  # a verb's module without one is our own mistake
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in _NAMES and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], _NAMES, 1)
+            ctx.fail(f"there is no command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, verbs in VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(verbs.items()))
+
+
+def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(f"endmark {__version__}")
+        ctx.exit()
+
+
+@click.command(cls=Verbs, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def commands() -> None:
+    """Nothing an AI agent emits changes a database until its bytes are proven to have arrived whole."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line in this process and return its exit code."""
+    from endmark.faces.interrupt import Terminated
+
+    try:
+        code = commands.main(args=arguments, prog_name="endmark", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except click.UsageError as fault:
+        _explain(fault)
+        return fault.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except Terminated:
+        return 143
+    except OSError as fault:  # of help or the version, which click writes itself
+        from endmark.faces.output import give_up
+
+        return give_up(fault)
+
+
+def _explain(fault: click.UsageError) -> None:
+    from endmark.faces.terminal import safe, say
+
+    if isinstance(fault, click.exceptions.NoArgsIsHelpError):
+        fault.show()
+        return
+    if fault.ctx is not None:
+        say(fault.ctx.get_usage())
+        say(f"Try '{fault.ctx.command_path} --help' for help.")
+    say(f"Error: {safe(fault.format_message())}")
+
+
+def main() -> NoReturn:
+    """The `endmark` program."""
+    import gc
+
+    from endmark.faces.interrupt import raise_terminated
+
+    raise_terminated()
+    code = run(sys.argv[1:])
+    gc.freeze()  # the process ends: nothing is collected one by one first
+    sys.exit(code)

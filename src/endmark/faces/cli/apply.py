@@ -1,0 +1,91 @@
+"""`endmark apply`: the apply gate."""
+
+import os
+
+import click
+
+from endmark.core import plan
+from endmark.core.outcome import Outcome
+from endmark.core.refusal import CannotTry
+from endmark.faces import review
+from endmark.faces.cli.at_gate import (
+    LEDGER,
+    TREATMENT,
+    YES,
+    finished,
+    let_through,
+    open_to_write,
+    overrides,
+    settings,
+    use,
+)
+from endmark.faces.cli.common import FILE, JSON, Verb, read
+from endmark.sources.files import STDIN
+
+
+def _job_id(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is not None and not plan.ID.fullmatch(value):
+        raise click.BadParameter(f"{value!r} is no job id: 1-128 of [A-Za-z0-9._:-] were expected.")
+    return value
+
+
+@click.command("apply", cls=Verb)
+@FILE
+@click.option("--to", required=True, metavar="NAME|URL", help="A target of endmark.toml, or sqlite:///FILE.")
+@click.option("--seal", is_flag=True, help="Take the witness form too, and seal it here.")
+@click.option("--job", metavar="ID", callback=_job_id, help="The job id, as known from outside the body.")
+@YES
+@TREATMENT
+@LEDGER
+@JSON
+@click.pass_context
+def command(
+    ctx: click.Context,
+    file: str,
+    to: str,
+    seal: bool,
+    job: str | None,
+    yes: bool,
+    lock_timeout: float | None,
+    statement_timeout: float | None,
+    backup: str | None,
+    no_backup: bool,
+    ledger: str | None,
+    config: str | None,
+) -> Outcome:
+    """Prove a plan whole and apply it to a database, all of it or nothing.
+
+    The whole input is read before a byte is looked at. Whatever is not proven whole is refused and recorded with its
+    byte count, and nothing is written. A plan that is whole is staged; then
+
+    \b
+      - a target named in endmark.toml follows its `review`: with "none" (the
+        default) it is applied at once, with "required" it waits for
+        'endmark approve', whatever --yes says;
+      - for a URL, a terminal shows the plan and asks. Without a terminal --yes
+        is needed, else the job stays staged (exit code 16).
+
+    It runs in one transaction with its receipt, after a backup. The same id with the same bytes is never applied twice.
+
+    \b
+    Examples:
+      endmark apply plan.mc1 --to prod
+      agent-job | endmark apply - --to sqlite:///app.db --seal --yes --json
+    """
+    found = settings(ledger, config)
+    place = found.place(to, overrides(lock_timeout, statement_timeout, backup, no_backup))
+    raw = read(file)
+    # Before the ledger is opened: to make it where the target belongs would be a write.
+    if place.target.is_file(found.ledger):
+        raise CannotTry(f"the ledger {found.ledger} is the target's own file. Nothing was written; keep them apart.")
+    gate = open_to_write(ctx, found, create=True)
+    use(ctx, gate, place)
+    ctx.meta["job_id"], ctx.meta["stdin"] = job, file == STDIN
+    road, why = review.road(place, yes, file == STDIN, os.environ)
+    me = review.who(os.environ)
+    if road is review.Road.NOW:
+        return finished(ctx, gate.apply(raw, place.target, job_id=job, seal=seal, submitter=me, approver=me))
+    staged = gate.submit(raw, target=place.target, job_id=job, seal=seal, submitter=me)
+    if not staged.is_new:
+        return staged.outcome  # delivered before: nothing is done, not even a question asked
+    return let_through(ctx, gate, staged, place, road, why)

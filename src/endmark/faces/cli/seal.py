@@ -1,0 +1,55 @@
+"""`endmark seal`: make the envelope that proves the bytes from here on."""
+
+import click
+
+from endmark.core.outcome import of_refusal
+from endmark.core.refusal import Refused
+from endmark.faces.api import seal, sign
+from endmark.faces.cli.common import FILE, Result, Verb, at, read
+from endmark.faces.misuse import Misuse
+from endmark.faces.terminal import say
+from endmark.faces.words import sentence
+
+
+@click.command("seal", cls=Verb)
+@FILE
+@click.option("--wire", metavar="NAME", help="FILE is a captured answer in this provider's format, e.g. openai-chat.")
+@click.option("--tool", metavar="NAME", help="Seal the answer's one call of this tool, not its text. Needs --wire.")
+@click.option("--max-output-tokens", type=click.IntRange(min=1), help="The cap that was requested. Needs --wire.")
+@click.option("--key", metavar="KEYFILE", help="Sign the envelope with this private key (see 'endmark key new').")
+def command(file: str, wire: str | None, tool: str | None, max_output_tokens: int | None, key: str | None) -> Result:
+    """A whole body, the witness form of a plan, or a captured answer, as an MC1 envelope on standard output.
+
+    The envelope proves what happens to the bytes from here on. That they were whole before rests on their own witness,
+    and with --wire on the provider's own end of the answer: seal where the whole answer was captured, and nowhere
+    later. Refused bytes give no output at all.
+
+    \b
+    Examples:
+      endmark seal answer.json > plan.mc1
+      endmark seal - < answer.json | ssh db endmark apply - --to prod
+      endmark seal --wire anthropic --tool apply_schema stream.sse > plan.mc1
+    """
+    if wire is None and (tool is not None or max_output_tokens is not None):
+        raise Misuse("--tool and --max-output-tokens are for a captured answer; name its format with --wire.")
+    try:
+        sealed = seal(read(file)) if wire is None else _captured(read(file), wire, tool, max_output_tokens)
+        return Result("", raw=sealed if key is None else sign(sealed, key))
+    except Refused as refused:
+        # Standard output is the envelope's: a refusal is told beside it.
+        outcome = of_refusal(refused, at())
+        say(f"endmark: {sentence(outcome)}")
+        return Result("", exit_code=outcome.exit_code, raw=b"")
+
+
+def _captured(raw: bytes, wire: str, tool: str | None, max_output_tokens: int | None) -> bytes:
+    import msgspec
+
+    from endmark.seal import seal as seal_answer
+    from endmark.sources.capture import of_file
+
+    capture = msgspec.structs.replace(of_file(raw, wire=wire), max_output_tokens=max_output_tokens)
+    try:
+        return seal_answer(capture, tool=tool).envelope
+    except ValueError as fault:
+        raise Misuse(f"{fault}.") from None

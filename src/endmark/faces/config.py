@@ -1,0 +1,234 @@
+"""What the caller set: flags first, then ENDMARK_* variables, then endmark.toml."""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from endmark.apply_gate import Options
+from endmark.core.evidence import LEVELS
+from endmark.core.refusal import CannotTry
+from endmark.effects.target import Target
+from endmark.faces.api import ledger_path, target_at
+from endmark.faces.misuse import Misuse
+
+FILE = "endmark.toml"
+SECONDS_MAX = 1_000_000
+
+_Table = TypeVar("_Table", "TargetTable", "LedgerTable")
+
+
+class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """`[targets.NAME]` of endmark.toml."""
+
+    url: str
+    review: Literal["required", "none"] = "none"
+    backup: str | None = None
+    min_evidence: Literal["bare", "witness", "sealed", "signed"] = "bare"
+    lock_timeout: float = 10.0
+    statement_timeout: float = 300.0
+    max_statements: int | None = None
+
+
+class LedgerTable(msgspec.Struct, forbid_unknown_fields=True):
+    """`[ledger]` of endmark.toml."""
+
+    url: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A target and how it is treated. `name` and `review` are None for a URL typed on the command line."""
+
+    name: str | None
+    review: Literal["required", "none"] | None
+    target: Target
+    options: Options
+
+    @property
+    def title(self) -> str:
+        return self.name or self.target.identity
+
+
+class Overrides(msgspec.Struct, frozen=True, kw_only=True):
+    """What flags say about a target; None where no flag did."""
+
+    lock_timeout: float | None = None
+    statement_timeout: float | None = None
+    backup: str | None = None
+    no_backup: bool = False
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was set. `ledger_is_ours`: nobody named a ledger, so it is the one in the user's state folder."""
+
+    file: Path | None
+    ledger: Path
+    ledger_is_ours: bool
+    targets: Mapping[str, TargetTable]
+    environ: Mapping[str, str]
+
+    def place(self, to: str, flags: Overrides | None = None) -> Place:
+        """The target with this name or URL. Raises Misuse.
+
+        A URL that leads to the database of a named target is that target: its review is not walked around.
+        """
+        if "://" not in to:
+            if to not in self.targets:
+                raise Misuse(self._no_such_target(to))
+            return self._place(to, self._target(to), self.targets[to], flags)
+        target = _target_at(to, "--to")
+        named = [place for place in self._places(flags) if place.target.identity == target.identity]
+        if named:
+            return min(named, key=lambda place: place.review != "required")  # of several names the stricter one
+        return self._place(None, target, TargetTable(url=to), flags)
+
+    def _places(self, flags: Overrides | None) -> Iterator[Place]:
+        """Every target with a name, but for one whose URL has no meaning now: it is no concern of this call."""
+        for name, table in self.targets.items():
+            with suppress(Misuse):
+                yield self._place(name, self._target(name), table, flags)
+
+    def _place(self, name: str | None, target: Target, table: TargetTable, flags: Overrides | None) -> Place:
+        flags = flags or Overrides()
+        options = Options(
+            lock_timeout=table.lock_timeout if flags.lock_timeout is None else flags.lock_timeout,
+            statement_timeout=table.statement_timeout if flags.statement_timeout is None else flags.statement_timeout,
+            backups=self._backups(table, flags),
+            min_evidence=LEVELS[table.min_evidence],
+            max_statements=table.max_statements,
+        )
+        return Place(name=name, review=None if name is None else table.review, target=target, options=options)
+
+    def _backups(self, table: TargetTable, flags: Overrides) -> Path | None:
+        if flags.no_backup:
+            return None
+        if flags.backup is not None:
+            return Path(flags.backup)
+        if table.backup == "none":
+            return None
+        if table.backup is None:
+            return self.ledger.absolute().parent / "backups"
+        return self._folder / table.backup
+
+    def _target(self, name: str) -> Target:
+        key = f"{self.file}: targets.{name}.url"
+        url = self.targets[name].url
+        return _target_at(_from_environment(url, key, self.environ) or _anchored(url, self._folder), key)
+
+    @property
+    def _folder(self) -> Path:
+        return Path() if self.file is None else self.file.absolute().parent
+
+    def _no_such_target(self, to: str) -> str:
+        known = f"{self.file} names {', '.join(self.targets)}" if self.targets else "no configuration names any"
+        hint = f"; a file is given as sqlite:///{to}" if os.path.exists(to) else ""
+        return f"--to: there is no target named {to} ({known}){hint}."
+
+
+def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> Config:
+    """What flags, environment and endmark.toml say together. `ledger` and `config` are the flags. Raises Misuse."""
+    named = config or environ.get("ENDMARK_CONFIG")
+    file = Path(named or FILE)
+    document = _read(file, must_exist=named is not None)
+    tables = document or {}
+    unknown = tables.keys() - {"ledger", "targets"}
+    if unknown:
+        raise Misuse(f"{file}: unknown key {min(unknown)}; ledger and targets were expected.")
+    in_file = _convert(tables.get("ledger", {}), LedgerTable, f"{file}: ledger").url
+    where, ours = _ledger(ledger or environ.get("ENDMARK_LEDGER"), in_file, file, environ)
+    return Config(
+        file=None if document is None else file,
+        ledger=where,
+        ledger_is_ours=ours,
+        targets=_targets(tables.get("targets", {}), file),
+        environ=environ,
+    )
+
+
+def _read(file: Path, must_exist: bool) -> dict[str, Any] | None:
+    import tomllib
+
+    try:
+        with file.open("rb") as stream:
+            return tomllib.load(stream)
+    except FileNotFoundError:
+        if must_exist:
+            raise Misuse(f"{file}: there is no such configuration file.") from None
+        return None
+    except OSError as fault:
+        raise Misuse(f"{file}: {fault.strerror or fault}.") from None
+    except (ValueError, RecursionError) as fault:  # tomllib's own fault, bytes that are no UTF-8, a NUL in the name
+        raise Misuse(f"{file}: it is no TOML: {fault}.") from None
+
+
+def _ledger(given: str | None, in_file: str | None, file: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
+    try:
+        if given:
+            return ledger_path(given), False
+        if in_file is not None:
+            from_environment = _from_environment(in_file, f"{file}: ledger.url", environ)
+            if from_environment is not None:
+                return ledger_path(from_environment), False
+            return file.absolute().parent / ledger_path(in_file), False
+    except CannotTry as fault:
+        raise Misuse(fault.detail) from None
+    # A relative XDG path is to be ignored, says its specification.
+    state = environ.get("XDG_STATE_HOME", "")
+    folder = state if os.path.isabs(state) else os.path.expanduser("~/.local/state")
+    if not os.path.isabs(folder):
+        raise Misuse("there is no home folder to keep a ledger in; name one with --ledger or ENDMARK_LEDGER.")
+    return Path(folder, "endmark", "ledger.db"), True
+
+
+def _targets(value: Any, file: Path) -> dict[str, TargetTable]:
+    if not isinstance(value, dict):
+        raise Misuse(f"{file}: targets is not a table; [targets.NAME] was expected.")
+    targets = {}
+    for name, table in value.items():
+        where = f"{file}: targets.{name}"
+        if "://" in name:
+            raise Misuse(f"{where}: a name does not look like a URL.")
+        targets[name] = found = _convert(table, TargetTable, where)
+        for key in ("lock_timeout", "statement_timeout"):
+            if not 0 <= getattr(found, key) <= SECONDS_MAX:
+                raise Misuse(f"{where}.{key}: {getattr(found, key)} is not a number of seconds up to {SECONDS_MAX:,}.")
+        if found.max_statements is not None and found.max_statements < 1:
+            raise Misuse(f"{where}.max_statements: {found.max_statements} is not a number of statements.")
+    return targets
+
+
+def _convert(value: Any, kind: type[_Table], where: str) -> _Table:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as fault:
+        what, _, path = str(fault).partition(" - at `$")
+        key = path.rstrip("`")
+        raise Misuse(f"{where}{key}: {what[:1].lower()}{what[1:]}.") from None
+
+
+def _from_environment(url: str, key: str, environ: Mapping[str, str]) -> str | None:
+    """What `env:NAME` stands for; None for any other spelling. Raises Misuse when NAME is not set."""
+    if not url.startswith("env:"):
+        return None
+    name = url.removeprefix("env:")
+    if not environ.get(name):
+        raise Misuse(f"{key}: the variable {name} is not set.")
+    return environ[name]
+
+
+def _anchored(url: str, folder: Path) -> str:
+    """A relative SQLite URL of the configuration, seen from the folder it stands in."""
+    scheme, slashes, rest = url.partition(":///")
+    if scheme != "sqlite" or not slashes or not rest or rest.startswith("/"):
+        return url
+    return f"sqlite:///{folder / rest}"
+
+
+def _target_at(url: str, key: str) -> Target:
+    try:
+        return target_at(url)
+    except CannotTry as fault:
+        raise Misuse(f"{key}: {fault.detail}") from None

@@ -1,0 +1,1 @@
+"""Bytes come in here, to a finite end."""
