@@ -1,0 +1,28 @@
+"""What every test stands on: nothing of the user's own state, and the same examples on every machine."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=200)
+settings.register_profile("soak", deadline=None, database=None, max_examples=10_000, print_blob=True)
+settings.load_profile("ci")
+
+# What a shell, an agent's host, git or a CI system may hand down and a test must not see.
+_PREFIXES = ("ENDMARK_", "GIT_", "CLAUDE", "CODEX_")
+_NAMES = ("AI_AGENT", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LINES", "COLUMNS")
+
+
+@pytest.fixture(autouse=True)
+def _own_world(monkeypatch, tmp_path_factory):
+    """A home of its own for every test, so that no test reads or writes the user's ledger or configuration."""
+    for name in list(os.environ):
+        if name.startswith(_PREFIXES) or name in _NAMES:
+            monkeypatch.delenv(name)
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
