@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from endmark.core.outcome import Outcome
     from endmark.core.proof import Proven
     from endmark.core.refusal import CannotTry, Refused
+    from endmark.core.tooldef import tool
     from endmark.faces.api import Gate, Job, check, seal, sign
     from endmark.faces.capture import Capturing, capture
     from endmark.seal import AnswerRefused, Sealed
@@ -38,6 +39,7 @@ __all__ = [
     "check",
     "seal",
     "sign",
+    "tool",
 ]
 
 # Loaded when first used, so that `import endmark` costs nothing and `check` needs no database.
@@ -55,6 +57,7 @@ _HOMES = {
     "check": "endmark.faces.api",
     "seal": "endmark.faces.api",
     "sign": "endmark.faces.api",
+    "tool": "endmark.core.tooldef",
 }
 
 

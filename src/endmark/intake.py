@@ -8,6 +8,7 @@ import msgspec
 
 from endmark.core import mc1, proof
 from endmark.core.decision import row_of
+from endmark.core.dsse import Verify
 from endmark.core.evidence import Level
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
@@ -23,7 +24,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One delivery of bytes, and what is known about it from outside the bytes.
 
     `job_id` was given beside the body; `seal` says that a witness form may be sealed here; `cap` is the largest body
-    accepted, in bytes; `evidence` is what whoever sealed the bytes knows beyond them.
+    accepted, in bytes; `evidence` is what whoever sealed the bytes knows beyond them; `verify` checks a signature.
     """
 
     raw: bytes
@@ -32,6 +33,7 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     seal: bool = False
     cap: int = mc1.DEFAULT_CAP
     evidence: tuple[str, ...] = ()
+    verify: Verify | None = None
 
 
 class Intake:
@@ -51,7 +53,7 @@ class Intake:
         raw = delivery.raw
         body_sha256 = hashlib.sha256(raw).hexdigest()
         try:
-            proven = proof.prove(raw, delivery.cap)
+            proven = proof.prove(raw, delivery.cap, delivery.verify)
             proven_plan, level, evidence = _plan_in(proven, delivery, min_evidence, max_statements)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where)

@@ -143,7 +143,7 @@ def test_a_second_writer_is_kept_out_until_the_end(database):
             other.lock(0)
         assert "CREATE TABLE a" not in "".join(dump(database))  # a reader sees nothing of it yet
         session.commit()
-    assert "CREATE TABLE a (x);" in dump(database)
+    assert "table a a CREATE TABLE a (x)" in dump(database)
 
 
 def test_leaving_without_a_commit_undoes_all(database):

@@ -162,6 +162,13 @@ def test_the_question_comes_on_the_terminal_when_the_plan_is_piped(shell):
     assert is_applied(shell)
 
 
+def test_a_delivery_that_is_known_is_not_asked_about(shell):
+    shell.stage()
+    said = shell.terminal("apply", "job-1.json", "--to", HERE)
+    assert said.code == 16
+    assert "[y/n]" not in said.text
+
+
 def test_a_plan_typed_at_the_terminal(shell):
     raw = (shell.folder / shell.plan()).read_bytes()
     answers = [(b"until its end (Ctrl-D)", raw + b"\n\x04"), (ASKED, b"y\n")]

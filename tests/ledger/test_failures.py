@@ -235,4 +235,6 @@ def test_rows_nobody_wrote_cannot_be_read(path, change):
             read()
         with suppress(CannotTry):
             ledger.note(entry.attempt_id, "alarm", NOW, {})
+        with suppress(CannotTry):
+            ledger.checkpoint(NOW)
         assert not ledger.verify().ok

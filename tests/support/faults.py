@@ -83,6 +83,8 @@ class Fault:
                 self._strike()
         result = do()
         if mine:
+            if isinstance(result, sqlite3.Connection):
+                result.close()
             del result  # a cursor kept by the traceback would keep its lock
             self._strike()
         return result

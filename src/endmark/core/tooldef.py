@@ -26,8 +26,8 @@ _STRING = (
 )
 
 
-def definition(provider: str, *, down: bool = False) -> dict[str, Any]:
-    """The tool as `provider`'s API takes it. `down`: each statement comes with the one that undoes it.
+def tool(provider: str, *, down: bool = False) -> Any:
+    """The tool as `provider`'s API takes it, a dict. `down`: each statement comes with the one that undoes it.
 
     Raises ValueError for a provider that is not in PROVIDERS.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from endmark.core import mc1, proof
 from endmark.core.evidence import Level
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from endmark.apply_gate import Options
+    from endmark.apply_gate import Delivery, Options
+    from endmark.core.dsse import Verify
     from endmark.core.plan import Plan
     from endmark.core.proof import Proven
     from endmark.effects.target import Progress, Stop, Target
@@ -104,8 +105,9 @@ class Gate:
     """The apply gate over one ledger.
 
     `ledger` is a path or `sqlite:///FILE`; it is made when it does not exist and `create` is true. Opening the gate
-    settles what a crash left half recorded, for every target whose lock is free. A gate belongs to one thread.
-    Raises CannotTry when the ledger cannot be used.
+    settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a file of public keys;
+    without it no signed envelope is taken. A gate belongs to one thread. Raises CannotTry when the ledger or the keys
+    cannot be used.
     """
 
     def __init__(
@@ -115,11 +117,18 @@ class Gate:
         create: bool = True,
         reconcile: bool = True,
         options: Options | None = None,
+        trusted_keys: str | Path | None = None,
         stop: Stop | None = None,
         progress: Progress | None = None,
     ) -> None:
         from endmark.apply_gate import ApplyGate, Options
         from endmark.ledger.book import Ledger
+
+        self._verify: Verify | None = None
+        if trusted_keys is not None:
+            from endmark.sources import keys
+
+            self._verify = keys.verifier(trusted_keys)
 
         self.options = options or Options()
         self.path = ledger_path(ledger)
@@ -171,10 +180,7 @@ class Gate:
         done. Raises Refused for anything not proven, after it was recorded (`refused.outcome` is the record), and
         CannotTry.
         """
-        from endmark.apply_gate import Delivery
-
-        beside = () if isinstance(raw, bytes) else raw.beside
-        delivery = Delivery(raw=bytes(raw), job_id=job_id, submitter=submitter, seal=seal, cap=cap, evidence=beside)
+        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, cap=cap)
         where = None if target is None else self.target(target)
         outcome, plan = self.doing.submit(delivery, where, self.options)
         return Job(self, _accepted(outcome), is_new=plan is not None)
@@ -195,16 +201,19 @@ class Gate:
         Raises as `submit` does; while the target cannot be locked nothing is recorded, and the same call may be made
         again.
         """
-        from endmark.apply_gate import Delivery
-
-        beside = () if isinstance(raw, bytes) else raw.beside
-        delivery = Delivery(raw=bytes(raw), job_id=job_id, submitter=submitter, seal=seal, cap=cap, evidence=beside)
+        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, cap=cap)
         return _accepted(self.doing.apply(delivery, self.target(target), self.options, approver or "python"))
 
     def revert(self, job_id: str, target: str | Target, *, submitter: str | None = None) -> Job:
         """Stage the job that undoes `job_id` by its down statements. Raises Refused when there is none to run."""
         outcome = self.doing.stage_revert(job_id, self.target(target), submitter or "python")
         return Job(self, _accepted(outcome))
+
+    def _delivery(self, raw: bytes | Sealed, **facts: Any) -> Delivery:
+        from endmark.apply_gate import Delivery
+
+        beside = () if isinstance(raw, bytes) else raw.beside
+        return Delivery(raw=bytes(raw), evidence=beside, verify=self._verify, **facts)
 
     def job(self, job_id: str) -> Job:
         """The job of this id. Raises CannotTry when the ledger has none."""

@@ -109,8 +109,8 @@ def capture(
 
     Raises ValueError for a wire that does not exist.
     """
-    if limit < 1:
-        raise ValueError("limit is the most bytes that are kept; it cannot be below 1")
+    if limit < 1 or (idle is not None and idle <= 0):
+        raise ValueError("limit (bytes) and idle (seconds) must be more than 0")
     recorder = Recorder(
         wire=None if wire is None else _known(wire),
         limit=limit,

@@ -149,10 +149,10 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
 
 
 def _read(file: Path, must_exist: bool) -> dict[str, Any] | None:
-    import tomllib
-
     try:
         with file.open("rb") as stream:
+            import tomllib  # only once there is something to read
+
             return tomllib.load(stream)
     except FileNotFoundError:
         if must_exist:

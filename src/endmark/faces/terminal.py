@@ -81,9 +81,14 @@ def ask(question: str, stdin_is_input: bool) -> bool | None:
     with _dialogue(stdin_is_input) as answers:
         if answers is None:
             return None
+        import select
+
         _forget_typed_ahead(answers)
         while True:
             _write(f"{question} [y/n] ")
+            # In short waits: a signal that comes just before a long one begins would not end it.
+            while not select.select([answers], [], [], 0.2)[0]:
+                pass
             line = answers.readline()
             if not line:
                 say()

@@ -164,16 +164,15 @@ class Ledger(Queries):
                 raise Moved(row.entry)
             if evidence:
                 facts["evidence"] = row.entry.evidence + evidence
-            for step, state in enumerate(path, 1):
-                last = step == len(path)
-                changed = {}
-                if state is State.STAGED:
-                    changed = {"approver": None, "approved_fingerprint": None}
-                if approval and (state is State.APPROVED or (last and State.APPROVED not in path)):
-                    changed = approval
-                self._move_row(
-                    row, row.entry.state, state, at, changed | facts if last else changed, data or {} if last else {}
-                )
+            last = len(path) - 1
+            approved = path.index(State.APPROVED) if State.APPROVED in path else last
+            for step, state in enumerate(path):
+                changed = {"approver": None, "approved_fingerprint": None} if state is State.STAGED else {}
+                if step == approved:
+                    changed |= approval
+                if step == last:
+                    changed |= facts
+                self._move_row(row, row.entry.state, state, at, changed, (data or {}) if step == last else {})
         return row.entry
 
     def note(
@@ -285,7 +284,10 @@ class Ledger(Queries):
             (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
             if last > covered:
                 hashes = self._connection.execute("SELECT hash FROM events WHERE id > ? ORDER BY id", (covered,))
-                digest = checkpoint_hash(previous, n + 1, covered + 1, last, at, (row[0] for row in hashes))
+                try:
+                    digest = checkpoint_hash(previous, n + 1, covered + 1, last, at, (row[0] for row in hashes))
+                except TypeError as error:
+                    raise unreadable(self._path, error) from error
                 self._connection.execute(_INSERT_CHECKPOINT, (n + 1, covered + 1, last, at, digest))
 
 

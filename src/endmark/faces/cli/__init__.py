@@ -1,7 +1,9 @@
 """The command line: `endmark VERB`. Each verb is a module of this folder and is imported only when it runs."""
 
+import gc
 import sys
 from importlib import import_module
+from types import ModuleType
 from typing import NoReturn
 
 import click
@@ -56,7 +58,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _NAMES:
             return None
-        command = import_module(f"endmark.faces.cli.{cmd_name}").command
+        command = _import(cmd_name).command
         assert isinstance(command, click.Command)  # noqa: S101  # a verb's module without one is our own mistake
         return command
 
@@ -74,6 +76,17 @@ class Verbs(click.Group):
         for title, verbs in VERBS.items():
             with formatter.section(title):
                 formatter.write_dl(list(verbs.items()))
+
+
+def _import(verb: str) -> ModuleType:
+    """A verb's module. Imports make many objects and no garbage: looking for some meanwhile costs milliseconds."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module(f"endmark.faces.cli.{verb}")
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -122,8 +135,6 @@ def _explain(fault: click.UsageError) -> None:
 
 def main() -> NoReturn:
     """The `endmark` program."""
-    import gc
-
     from endmark.faces.interrupt import raise_terminated
 
     raise_terminated()

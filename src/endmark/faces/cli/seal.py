@@ -2,6 +2,7 @@
 
 import click
 
+from endmark.core import mc1
 from endmark.core.outcome import of_refusal
 from endmark.core.refusal import Refused
 from endmark.faces.api import seal, sign
@@ -48,7 +49,9 @@ def _captured(raw: bytes, wire: str, tool: str | None, max_output_tokens: int | 
     from endmark.seal import seal as seal_answer
     from endmark.sources.capture import of_file
 
-    capture = msgspec.structs.replace(of_file(raw, wire=wire), max_output_tokens=max_output_tokens)
+    # As much as was read may be less than there is; what fills the limit of the reading is refused.
+    capture = of_file(raw, wire=wire, limit=mc1.DEFAULT_CAP + mc1.HEADER_MAX)
+    capture = msgspec.structs.replace(capture, max_output_tokens=max_output_tokens)
     try:
         return seal_answer(capture, tool=tool).envelope
     except ValueError as fault:

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from endmark.core.tooldef import PROVIDERS, definition
+from endmark.core.tooldef import PROVIDERS, tool
 from endmark.faces.cli.common import Result, Verb
 
 
@@ -22,5 +22,5 @@ def command(provider: str, down: bool) -> Result:
       endmark tool --for openai > apply_schema.json
       endmark tool --for gemini --down
     """
-    made = definition(provider, down=down)
+    made = tool(provider, down=down)
     return Result(json.dumps(made, indent=2), made)

@@ -1,0 +1,411 @@
+"""Writes the vectors of the OpenAI and Anthropic wires: `python tests/vectors/build_wires.py [FOLDER]`.
+
+Shares no code with endmark. tests/vectors/README.md says what the header lines mean.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "wires"
+CASES: dict[str, bytes] = {}
+ABSENT = object()
+
+
+def dump(value):
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def case(path, expect, raw, comment, rule, **more):
+    """Remember one vector. `expect` is a signal, or a dictionary that says what the answer holds."""
+    raw = raw.encode() if isinstance(raw, str) else raw
+    wire = path.partition("/")[0]
+    lines = {"expect": expect if isinstance(expect, str) else "answer", "comment": comment, "rule": rule}
+    lines |= {"wire": more.pop("wire", wire), "ending": more.pop("ending", "last-chunk"), "received": len(raw)}
+    lines |= {key.replace("_", "-"): value for key, value in more.items()}
+    if not isinstance(expect, str):
+        lines["answer"] = dump(expect)
+    assert path not in CASES, path
+    CASES[path] = "".join(f"{key}: {value}\n" for key, value in lines.items()).encode() + b"\n" + raw
+
+
+def answer(stop, text="", calls=()):
+    return {"text": text, "calls": [list(call) for call in calls], "stop_reason": stop}
+
+
+def sse(*events, end="\n"):
+    """Events, each a string or an object; an object with a `type` is named by it."""
+    out = ""
+    for event in events:
+        name = f"event: {event['type']}{end}" if isinstance(event, dict) and "type" in event else ""
+        out += f"{name}data: {event if isinstance(event, str) else dump(event)}{end}{end}"
+    return out
+
+
+# --- OpenAI chat completions
+
+
+def chunk(delta=None, finish=None, **more):
+    choice = {"index": 0, "delta": delta or {}, "finish_reason": finish} | more.pop("choice", {})
+    return {"id": "c1", "object": "chat.completion.chunk", "choices": [choice]} | more
+
+
+def usage(spent, **more):
+    return {"id": "c1", "object": "chat.completion.chunk", "choices": [], "usage": {"completion_tokens": spent}} | more
+
+
+def piece(text, index=0, **more):
+    return chunk({"tool_calls": [{"index": index, "function": {"arguments": text}} | more]})
+
+
+def opened(name="run", index=0, call="call_1", **more):
+    function = {"name": name, "arguments": ""} | more
+    return chunk({"tool_calls": [{"index": index, "id": call, "type": "function", "function": function}]})
+
+
+def openai_chat():
+    wire = "openai-chat"
+    hi = [chunk({"role": "assistant", "content": ""}), chunk({"content": "Hel"}), chunk({"content": "lo"})]
+    stop = chunk({}, "stop")
+    whole = sse(*hi, stop, "[DONE]")
+    said, done = answer("stop", "Hello"), sse("[DONE]")
+    call = [opened(), piece('{"a":'), piece(" 1}")]
+    called = answer("tool_calls", "", [("run", "call_1", '{"a": 1}')])
+    counted = chunk({"content": "Hello"}, usage={"completion_tokens": 1})
+
+    for name, expect, raw, rule, comment, more in (
+        ("text", said, whole, "OC7", "text in two pieces", {"evidence": "provider-terminal"}),
+        ("no_continuity", said, whole, "OC7", "its events are not numbered", {"evidence": "continuity:none"}),
+        ("crlf", said, whole.replace("\n", "\r\n"), "E2", "lines end with CRLF", {}),
+        ("cr", said, whole.replace("\n", "\r"), "E2", "lines end with CR", {}),
+        ("bom", said, "\ufeff" + whole, "E1", "one byte order mark at the start", {}),
+        ("two_boms", "bad-stop", "\ufeff\ufeff" + whole, "E1", "a second byte order mark is part of a field", {}),
+        ("comments", said, ": OPENROUTER PROCESSING\n\n:\n" + whole, "E3", "comments", {}),
+        ("id_and_retry", said, "id: 1\nretry: 9\n" + whole, "E4", "fields that say nothing", {}),
+        ("no_data", said, "event: ping\n\n" + whole, "E5", "an event without data is none", {}),
+        ("error_field", "bad-stop", sse(*hi) + 'error: {"code":500}\n\n' + done, "E6", "an error as a field", {}),
+        ("damaged_field", "bad-stop", whole.replace("data: ", "dat`: ", 3), "E6", "a damaged field name", {}),
+        ("two_lines", said, whole.replace('","choices', '",\ndata: "choices'), "E7", "data over two lines", {}),
+        ("cut_last_line", "no-terminal", whole[:-1], "E8", "the event of [DONE] has not ended", {}),
+        ("cut_crlf", "no-terminal", whole.replace("\n", "\r\n")[:-1], "E8", "between the last CR and its LF", {}),
+        ("cut_event", "no-terminal", whole[: whole.index("lo")], "E8", "inside an event", {}),
+        ("after_end", "bytes-after-end", whole + "\n", "A4", "one LF after the terminal event", {}),
+        ("comment_after_end", "bytes-after-end", whole + ": bye\n", "A4", "a comment after the terminal event", {}),
+        ("no_done", "no-terminal", sse(*hi, stop), "A4", "no [DONE]", {}),
+        ("nothing", "empty", "", "A1", "no byte", {}),
+        ("only_comments", "no-terminal", ": ping\n\n", "A4", "no event", {}),
+        ("reset", "reset", whole, "A3", "all bytes, then a reset", {"ending": "reset"}),
+        ("idle", "idle", whole, "A3", "all bytes, then nothing", {"ending": "idle"}),
+        ("short", "body-cut", whole, "A3", "all bytes, and a close before the last chunk", {"ending": "short"}),
+        ("bad_encoding", "body-cut", whole, "A3", "the encoding did not end", {"ending": "bad-encoding"}),
+        ("too_long", "over-cap", whole, "A3", "the transport gave up", {"ending": "too-long"}),
+        ("closed", "weak-evidence", whole, "A3", "ended by a close alone", {"ending": "closed"}),
+        ("length_met", said, whole, "A3", "a declared length was met", {"ending": "length-met"}),
+        ("over_cap", "over-cap", whole, "A9", "a cap of 100 bytes", {"cap": 100}),
+        ("not_json", "not-json", sse(*hi, '{"choices":[', "[DONE]"), "A2", "an event whose JSON is cut", {}),
+        ("duplicate_key", "duplicate-key", sse('{"choices":[],"choices":[]}'), "A2", "a key twice", {}),
+        ("array", "not-an-object", sse("[]"), "A2", "an event that is no object", {}),
+        ("says_nothing", "empty", sse(chunk({"content": ""}), stop, "[DONE]"), "A5", "no text, no call", {}),
+        ("token_cap", "token-cap", sse(*hi, stop, usage(16), "[DONE]"), "A6", "16 of 16", {"max_output_tokens": 16}),
+        ("below_cap", said, sse(*hi, stop, usage(15), "[DONE]"), "A6", "15 of 16", {"max_output_tokens": 16}),
+        ("error", "bad-stop", sse(*hi, {"error": {"type": "server_error"}}), "A8", "an error in the stream", {}),
+        ("error_then_end", "bad-stop", sse(*hi, {"error": "x"}, stop, "[DONE]"), "A8", "an end after an error", {}),
+        ("unknown_type", said, sse({"type": "keepalive"}) + whole, "A10", "an event of another type", {}),
+        ("no_choices", "wrong-type", sse({"object": "chat.completion.chunk"}), "OC1", "a chunk without choices", {}),
+        ("two_ids", "contradiction", sse(*hi, chunk({}, "stop", id="c2")), "OC2", "chunks of two answers", {}),
+        ("empty_id", said, sse(usage(0, id=""), *hi, stop, "[DONE]"), "OC2", "a chunk with an empty id", {}),
+        ("second_choice", "wrong-count", sse(chunk({"content": "x"}, choice={"index": 1})), "OC3", "choice 1", {}),
+        ("done_early", "no-terminal", sse(*hi, "[DONE]"), "OC4", "[DONE] without a finish reason", {}),
+        ("length", "bad-stop", sse(*hi, chunk({}, "length"), "[DONE]"), "OC5", "cut at the token limit", {}),
+        ("filter", "bad-stop", sse(*hi, chunk({}, "content_filter"), "[DONE]"), "OC5", "cut by a filter", {}),
+        ("unknown_reason", "bad-stop", sse(*hi, chunk({}, "done"), "[DONE]"), "OC5", "a reason to come", {}),
+        ("empty_reason", said, sse(chunk({"content": "Hello"}, ""), stop, "[DONE]"), "OC5", "an empty reason", {}),
+        ("reason_twice", said, sse(*hi, stop, stop, "[DONE]"), "OC6", "the same reason twice", {}),
+        ("reason_changes", "bad-stop", sse(*hi, stop, chunk({}, "tool_calls")), "OC6", "another reason", {}),
+        ("text_after_reason", "bad-stop", sse(*hi, stop, chunk({"content": "!"})), "OC6", "text after it", {}),
+        ("content_list", "wrong-type", sse(chunk({"content": [{}]})), "OC7", "content that is no text", {}),
+        ("reasoning", said, sse(chunk({"reasoning": "hm"}), *hi, stop, "[DONE]"), "OC8", "reasoning", {}),
+        ("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "OC9", "a call in pieces", {}),
+        ("forced_call", called | {"stop_reason": "stop"}, sse(*call, stop, "[DONE]"), "OC13", "a call and stop", {}),
+        ("call_skipped", "wrong-count", sse(opened(index=1)), "OC9", "call 1 before call 0", {}),
+        ("call_unnamed", "missing-key", sse(piece("{}")), "OC9", "a call that does not say its name", {}),
+        ("call_renamed", "contradiction", sse(*call, opened("stop")), "OC9", "one call, two names", {}),
+        ("call_two_ids", "contradiction", sse(*call, piece("", id="call_2")), "OC9", "one call, two ids", {}),
+        ("refusal", "bad-stop", sse(chunk({"refusal": "I'm sorry"}), stop, "[DONE]"), "OC11", "the model declines", {}),
+        ("usage_everywhere", said, sse(counted, stop, usage(2), "[DONE]"), "OC12", "usage on every chunk",
+         {"evidence": "usage"}),
+        ("no_usage", said, whole, "OC12", "no usage", {"evidence": "usage:none"}),
+        ("no_call", "bad-stop", sse(*hi, chunk({}, "tool_calls"), "[DONE]"), "OC13", "a reason without a call", {}),
+    ):  # fmt: skip
+        case(f"{wire}/{name}", expect, raw, comment, rule, **more)
+    interleaved = [
+        opened(),
+        opened("walk", 1, "call_2"),
+        piece("{}"),
+        piece("[]", 1),
+        chunk({}, "tool_calls"),
+        "[DONE]",
+    ]
+    both = answer("tool_calls", "", [("run", "call_1", "{}"), ("walk", "call_2", "[]")])
+    case(f"{wire}/calls_interleaved", both, sse(*interleaved), "two calls, piece by piece", "OC9")
+    custom = {"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
+    done = [chunk({"tool_calls": [custom]}), chunk({}, "tool_calls"), "[DONE]"]
+    case(
+        f"{wire}/custom", answer("tool_calls", "", [("sql", "call_1", "SELECT 1")]), sse(*done), "a custom tool", "OC9"
+    )
+    old = [chunk({"function_call": {"name": "run", "arguments": "{"}}), chunk({"function_call": {"arguments": "}"}})]
+    was = answer("function_call", "", [("run", None, "{}")])
+    case(f"{wire}/function_call", was, sse(*old, chunk({}, "function_call"), "[DONE]"), "the older form", "OC10")
+    case(f"{wire}/closed_allowed", said, whole, "a close is taken", "A3", ending="closed", allow_close_delimited="yes",
+         evidence="transport:closed")  # fmt: skip
+    message = {"role": "assistant", "content": "Hello"}
+    document = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    case(f"{wire}/document", said, "\n " + dump(document) + "\n", "one document", "OC14", evidence="one-document")
+    case(f"{wire}/document_cut", "not-json", dump(document)[:-1], "one document, cut", "A7")
+    case(f"{wire}/document_two", "two-documents", dump(document) * 2, "two documents", "A7")
+    other = document | {"object": "text_completion"}
+    case(f"{wire}/document_other", "wrong-type", dump(other), "a document of another kind", "OC14")
+    capped = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "length"}]}
+    case(f"{wire}/document_length", "bad-stop", dump(capped), "a document cut at the token limit", "OC14")
+    case(
+        f"{wire}/document_error", "bad-stop", dump({"error": {"code": 401, "message": "no"}}), "an error document", "A8"
+    )
+
+    def profile(name, expect, raw, comment, rule, which, **more):
+        case(f"{wire}/{which}_{name}", expect, raw, comment, rule, wire=f"{wire}+{which}", **more)
+
+    at_word = [*hi, chunk({}, "stop", choice={"stop_reason": "END"}), "[DONE]"]
+    profile("stop_string", "bad-stop", sse(*at_word), "stopped at a sequence nobody named", "OC16", "vllm")
+    profile("stop_asked", said, sse(*at_word), "stopped at a sequence", "OC16", "vllm", stop_sequences="yes")
+    profile("word", said, whole, "what it gives up", "OC16", "vllm", evidence="gave-up:length-under-tool-calls")
+    profile("no_done", said, sse(*hi, stop), "no [DONE]", "OC17", "llamacpp", evidence="gave-up:done")
+    profile("no_reason", "no-terminal", sse(*hi), "no [DONE] and no reason", "OC17", "llamacpp")
+    profile("ids", said, sse(*hi, chunk({}, "stop", id="c2")), "another id", "OC17", "llamacpp")
+    profile("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "arguments written anew", "OC18", "ollama",
+            evidence="gave-up:argument-spelling")  # fmt: skip
+    first = {"id": "", "object": "", "choices": [], "prompt_filter_results": []}
+    filters = {"id": "", "object": "", "choices": [{"index": 0, "finish_reason": None, "content_filter_offsets": {}}]}
+    profile("filters", said, sse(first, *hi, stop, filters, "[DONE]"), "chunks of filters", "OC19", "azure",
+            evidence="profile:azure")  # fmt: skip
+    for native in ("MAX_TOKENS", "length", "SAFETY", "pause_turn"):
+        ends = chunk({}, "stop", choice={"native_finish_reason": native})
+        profile(f"native_{native.lower()}", "bad-stop", sse(*hi, ends, "[DONE]"), native, "OC20", "openrouter")
+    ends = chunk({}, "stop", choice={"native_finish_reason": "end_turn"})
+    profile("native", said, sse(*hi, ends, "[DONE]"), "a normal end", "OC20", "openrouter")
+    failed = chunk({"content": ""}, "error", error={"code": "server_error", "message": "gone"})
+    profile("error", "bad-stop", sse(*hi, failed), "an error in a chunk", "A8", "openrouter")
+
+
+# --- OpenAI Responses
+
+
+def numbered(*events, first=0):
+    return sse(
+        *[
+            event | {"sequence_number": first + at} if isinstance(event, dict) else event
+            for at, event in enumerate(events)
+        ]
+    )
+
+
+def responses():
+    wire = "openai-responses"
+    part = {"type": "output_text", "text": "Hello", "annotations": []}
+    item = {"id": "m1", "type": "message", "role": "assistant", "status": "completed", "content": [part]}
+    place = {"output_index": 0, "content_index": 0, "item_id": "m1"}
+
+    def state(status="completed", output=(item,), **more):
+        return {"id": "r1", "object": "response", "status": status, "error": None, "output": list(output)} | more
+
+    created = {"type": "response.created", "response": state("in_progress", ())}
+    text = [
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": item | {"content": [], "status": "in_progress"},
+        },
+        {"type": "response.content_part.added", **place, "part": part | {"text": ""}},
+        {"type": "response.output_text.delta", **place, "delta": "Hel"},
+        {"type": "response.output_text.delta", **place, "delta": "lo"},
+        {"type": "response.output_text.done", **place, "text": "Hello"},
+        {"type": "response.content_part.done", **place, "part": part},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+    ]
+    completed = {"type": "response.completed", "response": state()}
+    whole = [created, *text, completed]
+    said = answer("completed", "Hello")
+    call = {"id": "f1", "type": "function_call", "call_id": "call_1", "name": "run", "arguments": "{}"}
+    at = {"output_index": 0, "item_id": "f1"}
+    calling = [
+        {"type": "response.output_item.added", "output_index": 0, "item": call | {"arguments": ""}},
+        {"type": "response.function_call_arguments.delta", **at, "delta": "{}"},
+        {"type": "response.function_call_arguments.done", **at, "arguments": "{}"},
+        {"type": "response.output_item.done", "output_index": 0, "item": call},
+    ]
+    called = answer("completed", "", [("run", "call_1", "{}")])
+
+    def changed(at, **more):
+        return numbered(*whole[:at], whole[at] | more, *whole[at + 1 :])
+
+    def finished(**more):
+        return numbered(*whole[:-1], completed | {"response": state(**more)})
+
+    keepalive = sse({"type": "keepalive"})
+    aside = {"type": "response.reasoning_text.delta", "delta": "hm", "output_index": 9}
+    for name, expect, raw, rule, comment in (
+        ("text", said, numbered(*whole), "OR13", "a message"),
+        ("call", called, numbered(created, *calling, completed | {"response": state(output=(call,))}), "OR6", "a call"),
+        ("first_number", said, numbered(*whole, first=7), "OR1", "numbered from 7"),
+        ("gap", "wrong-count", numbered(*whole[:4]) + numbered(*whole[5:], first=5), "OR1", "an event is missing"),
+        ("twice", "wrong-count", numbered(*whole[:4]) + numbered(*whole[3:], first=3), "OR1", "an event came twice"),
+        ("no_number", "wrong-type", sse(*whole), "OR1", "no numbers"),
+        ("keepalive", said, keepalive + numbered(*whole), "OR1", "a heartbeat without a number"),
+        ("keepalive_counts", said, numbered(*whole[:3], {"type": "keepalive"}, *whole[3:]), "OR1", "one with a number"),
+        ("not_created", "no-terminal", numbered(*whole[1:]), "OR2", "the first event is missing"),
+        ("created_twice", "contradiction", numbered(created, created), "OR2", "two responses"),
+        ("aside", said, numbered(created, aside, *whole[1:]), "OR3", "reasoning is no part of it"),
+        ("later_type", said, numbered(created, {"type": "response.x.y"}, *whole[1:]), "OR3", "a type to come"),
+        ("item_skipped", "wrong-count", changed(1, output_index=1), "OR4", "item 1 before item 0"),
+        ("item_twice", "contradiction", numbered(created, text[0], text[0]), "OR4", "one item opens twice"),
+        ("item_done", "contradiction", numbered(*whole[:-1], text[2]), "OR4", "more of an item that is done"),
+        ("part_skipped", "wrong-count", changed(2, content_index=1), "OR5", "part 1 before part 0"),
+        ("part_done", "contradiction", numbered(*whole[:7], text[2]), "OR5", "more of a part that is done"),
+        ("wrong_kind", "contradiction", numbered(created, text[0], calling[1]), "OR6", "arguments for a message"),
+        ("delta_lost", "contradiction", numbered(*whole[:3], *whole[4:]), "OR7", "a piece is missing"),
+        ("copy_differs", "contradiction", changed(5, text="Hellu"), "OR7", "a copy with another letter"),
+        ("part_open", "no-terminal", numbered(*whole[:6], whole[7]), "OR8", "an item is done, its part is not"),
+        ("item_incomplete", "bad-stop", changed(7, item=item | {"status": "incomplete"}), "OR8", "an item is cut"),
+        ("item_open", "no-terminal", numbered(*whole[:7], completed), "OR9", "completed, an item is not done"),
+        ("item_missing", "wrong-count", finished(output=()), "OR9", "the final copy lacks an item"),
+        ("final_differs", "contradiction", finished(output=(item | {"content": [part | {"text": "Hell"}]},)), "OR9",
+         "the final copy is shorter"),
+        ("other_id", "contradiction", finished(id="r2"), "OR9", "another response completes"),
+        ("not_completed", "bad-stop", finished(status="in_progress"), "OR9", "completed by name, not by status"),
+        ("no_terminal", "no-terminal", numbered(*whole[:-1]), "OR9", "no response.completed"),
+        ("incomplete", "bad-stop", numbered(*whole[:-1], {"type": "response.incomplete", "response": state("incomplete",
+         incomplete_details={"reason": "max_output_tokens"})}), "OR10", "cut at the token limit"),
+        ("failed", "bad-stop", numbered(created, {"type": "response.failed", "response": state("failed", (),
+         error={"code": "server_error"})}), "OR10", "failed"),
+        ("error", "bad-stop", numbered(created, {"type": "error", "code": "x", "message": "gone"}), "OR10", "an error"),
+        ("refusal", "bad-stop", numbered(created, text[0], {"type": "response.refusal.delta", "delta": "I"}), "OR11",
+         "the model declines"),
+        ("done", said, numbered(*whole) + sse("[DONE]"), "OR12", "[DONE] after the end"),
+        ("done_twice", "bytes-after-end", numbered(*whole) + sse("[DONE]", "[DONE]"), "OR12", "[DONE] twice"),
+        ("done_cut", "bytes-after-end", numbered(*whole) + "data: [DO", "OR12", "a cut [DONE]"),
+        ("after_end", "bytes-after-end", numbered(*whole, {"type": "keepalive"}), "A4", "an event after the end"),
+        ("other_name", "contradiction", numbered(*whole).replace("event: response.comp", "event: response.pomp"), "E9",
+         "an event with two names"),
+        ("document", said, dump(state()), "OR15", "one document"),
+        ("document_incomplete", "bad-stop", dump(state("incomplete")), "OR15", "one document, cut"),
+        ("document_other", "wrong-type", dump({"object": "list"}), "OR15", "a document of another kind"),
+    ):  # fmt: skip
+        proof = {"text": "final-copy-equal", "call": "continuity:sequence-numbers", "document": "one-document"}.get(
+            name
+        )
+        case(f"{wire}/{name}", expect, raw, comment, rule, **({"evidence": proof} if proof else {}))
+    shell = {"type": "shell_call", "call_id": "call_2", "action": {}}
+    ran = answer("completed", "", [("run", "call_1", "{}"), ("shell_call", "call_2", dump(shell))])
+    case(f"{wire}/other_call", ran, dump(state(output=(call, shell))), "a call of another kind", "OR14")
+
+
+# --- Anthropic
+
+
+def messages():
+    wire = "anthropic"
+    start = {"type": "message_start", "message": {"id": "m1", "content": [], "usage": {"output_tokens": 1}}}
+
+    def opens(index=0, **block):
+        return {"type": "content_block_start", "index": index, "content_block": {"type": "text", "text": ""} | block}
+
+    def delta(kind, index=0, **more):
+        return {"type": "content_block_delta", "index": index, "delta": {"type": kind, **more}}
+
+    def stops(reason="end_turn", **more):
+        changes = {"stop_reason": reason, "stop_sequence": None} | more
+        return {"type": "message_delta", "delta": changes, "usage": {"output_tokens": 5}}
+
+    shut = {"type": "content_block_stop", "index": 0}
+    end = {"type": "message_stop"}
+    text = [opens(), delta("text_delta", text="Hel"), delta("text_delta", text="lo"), shut]
+    whole = [start, *text, stops(), end]
+    said = answer("end_turn", "Hello")
+    tool = {"type": "tool_use", "id": "t1", "name": "run", "input": {}, "text": ""}
+    calling = [opens(**tool), delta("input_json_delta", partial_json="")]
+    streamed = [
+        *calling,
+        delta("input_json_delta", partial_json='{"b":1,'),
+        delta("input_json_delta", partial_json='"a":2}'),
+    ]
+    called = answer("tool_use", "", [("run", "t1", '{"b":1,"a":2}')])
+    bare = answer("tool_use", "", [("run", "t1", "{}")])
+    thinking = [
+        opens(type="thinking"),
+        delta("thinking_delta", thinking="hm"),
+        delta("signature_delta", signature="x"),
+        shut,
+    ]
+    second = [event | {"index": 1} for event in text]
+    given = opens(**tool | {"input": {"a": 1}})
+    for name, expect, raw, rule, comment, more in (
+        ("text", said, sse(*whole), "AN8", "a text block", {"evidence": "blocks-closed"}),
+        ("no_start", "no-terminal", sse(*whole[1:]), "AN1", "the first event is missing", {}),
+        ("start_twice", "contradiction", sse(start, start), "AN1", "two messages", {}),
+        ("ping", said, sse({"type": "ping"}, start, {"type": "ping"}, *whole[1:]), "AN2", "pings", {}),
+        ("later_type", said, sse(start, {"type": "later"}, *whole[1:]), "AN2", "a type to come", {}),
+        ("block_skipped", "wrong-count", sse(start, opens(1)), "AN3", "block 1 before block 0", {}),
+        ("block_twice", "contradiction", sse(start, opens(), opens()), "AN3", "one block opens twice", {}),
+        ("unnamed", "missing-key", sse(start, opens(type="tool_use")), "AN3", "a tool without a name", {}),
+        ("not_open", "wrong-count", sse(start, delta("text_delta", text="x")), "AN4", "a piece of no block", {}),
+        ("closed_block", "contradiction", sse(start, *text, text[1]), "AN4", "a piece of a block that has stopped", {}),
+        ("thinking", said, sse(start, *thinking, *second, stops(), end), "AN5", "thinking is no part of it", {}),
+        ("citations", said, sse(start, opens(), delta("citations_delta", citation={}), *text[1:], stops(), end), "AN5",
+         "citations", {}),
+        ("later_delta", "wrong-value", sse(start, opens(), delta("later_delta")), "AN5", "a delta to come", {}),
+        ("text_for_tool", "wrong-value", sse(start, *calling, delta("text_delta")), "AN5", "text for a tool", {}),
+        ("block_open", "no-terminal", sse(*whole[:4], stops(), end), "AN6", "the message stops, a block has not", {}),
+        ("two_deltas", said, sse(*whole[:5], stops(None), stops(), end), "AN6", "two message deltas", {}),
+        ("reason_changes", "bad-stop", sse(*whole[:6], stops("tool_use"), end), "AN6", "another reason", {}),
+        ("no_reason", "bad-stop", sse(*whole[:5], end), "AN8", "no stop reason", {}),
+        ("no_stop", "no-terminal", sse(*whole[:6]), "AN8", "no message_stop", {}),
+        ("after_end", "bytes-after-end", sse(*whole, {"type": "ping"}), "A4", "a ping after the end", {}),
+        ("call", called, sse(start, *streamed, shut, stops("tool_use"), end), "AN9", "arguments in pieces", {}),
+        ("call_bare", bare, sse(start, *calling, shut, stops("tool_use"), end), "AN9", "no arguments", {}),
+        ("call_both", "contradiction", sse(start, given, streamed[2], streamed[3], shut, stops("tool_use"), end), "AN9",
+         "arguments given and streamed", {}),
+        ("token_cap", "token-cap", sse(*whole), "AN10", "5 of 5 tokens", {"max_output_tokens": 5}),
+        ("no_call", "bad-stop", sse(*whole[:5], stops("tool_use"), end), "AN11", "a reason without a call", {}),
+        ("after_reason", "bad-stop", sse(*whole[:6], opens(1)), "AN12", "a block after the reason", {}),
+        ("error", "bad-stop", sse(start, opens(), {"type": "error", "error": {"type": "overloaded_error"}}), "A8",
+         "overloaded", {}),
+        ("other_name", "contradiction", sse(*whole).replace("event: message_st", "event: ping"), "E9", "two names", {}),
+        ("unnamed_events", said, "".join(f"data: {dump(event)}\n\n" for event in whole), "E9", "no names", {}),
+    ):  # fmt: skip
+        case(f"{wire}/{name}", expect, raw, comment, rule, **more)
+    for reason in ("max_tokens", "model_context_window_exceeded", "refusal", "pause_turn", "later", "stop_sequence"):
+        case(f"{wire}/{reason}", "bad-stop", sse(*whole[:5], stops(reason), end), f"stops with {reason}", "AN7")
+    at_word = sse(*whole[:5], stops("stop_sequence", stop_sequence="END"), end)
+    ended = answer("stop_sequence", "Hello")
+    case(f"{wire}/stop_asked", ended, at_word, "stopped at a sequence", "AN7", stop_sequences="yes")
+    document = {"type": "message", "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn"}
+    case(f"{wire}/document", said, dump(document), "one document", "AN13", evidence="one-document")
+    case(f"{wire}/document_cut", "bad-stop", dump(document | {"stop_reason": None}), "no stop reason", "AN13")
+    case(f"{wire}/document_other", "wrong-type", dump({"type": "completion"}), "a document of another kind", "AN13")
+    failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    case(f"{wire}/document_error", "bad-stop", dump(failed), "an error document", "A8")
+    document |= {"content": [{"type": "tool_use", "id": "t1", "name": "run", "input": {}}], "stop_reason": "tool_use"}
+    case(f"{wire}/document_call", bare, dump(document), "a call in a document", "AN13")
+
+
+def build():
+    CASES.clear()
+    for write in (openai_chat, responses, messages):
+        write()
+    return CASES
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    for path, content in build().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content)
