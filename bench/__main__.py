@@ -6,15 +6,22 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import applying, ledger_scale, processes, reading
+from bench import applying, capture, ledger_scale, processes, reading, wires
 from bench.measure import Row, as_json, fsync_seconds, show
 
-ROOMS = {"reading": reading, "applying": applying, "processes": processes, "ledger": ledger_scale}
+ROOMS = {
+    "reading": reading,
+    "applying": applying,
+    "processes": processes,
+    "ledger": ledger_scale,
+    "wires": wires,
+    "capture": capture,
+}
 
 
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    options.add_argument("--quick", action="store_true", help="few repetitions, smaller sizes; for a look, not for README")
+    options.add_argument("--quick", action="store_true", help="few repetitions, smaller sizes: for a look")
     options.add_argument("--only", choices=sorted(ROOMS), help="one part")
     options.add_argument("--json", action="store_true", help="machine-readable")
     wanted = options.parse_args()
@@ -26,7 +33,8 @@ def main() -> int:
     if wanted.json:
         print(as_json(rows))
         return 0
-    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()} {platform.machine()}")
+    machine = f"{platform.system()} {platform.machine()}"
+    print(f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {machine}")
     print(f"one fsync of 4 KiB: {fsync_seconds(Path('.')) * 1e6:.0f} µs\n")
     print(show(rows))
     return 0

@@ -26,7 +26,7 @@ class _Bench:
         self.gate = ApplyGate(self.ledger, lambda: datetime.now(UTC))
 
     def database(self) -> Path:
-        """A fresh database in its journal mode, with a table of jobs that holds a row, as any but the first job finds it."""
+        """A fresh database in its journal mode, with the table of jobs that any but the first job finds."""
         path = self.folder / f"app-{next(self.numbers)}.db"
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn:
             conn.execute(f"PRAGMA journal_mode = {self.journal}")
@@ -41,7 +41,7 @@ class _Bench:
             raise SystemExit(f"the gate said {outcome.state}: {outcome.detail}")
 
     def bare(self, ready: tuple[Path, bytes, list[str]]) -> None:
-        path, raw, statements = ready
+        path, _, statements = ready
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn:
             conn.execute("PRAGMA synchronous = FULL")
             conn.execute("BEGIN IMMEDIATE")
@@ -72,7 +72,9 @@ def measure(quick: bool) -> list[Row]:
     return rows
 
 
-def _case(folder: Path, journal: str, what: str, statements: list[str], setup: list[str], limit: float, count: int) -> Row:
+def _case(
+    folder: Path, journal: str, what: str, statements: list[str], setup: list[str], limit: float, count: int
+) -> Row:
     place = folder / f"{journal}-{abs(hash(what))}"
     place.mkdir()
     bench = _Bench(place, journal, setup)

@@ -1,6 +1,6 @@
 """Does a full ledger slow a submission down? The same act in a small and in a large ledger, turn by turn.
 
-    python bench/ledger_scale.py --jobs 1000000
+    python -m bench.ledger_scale --jobs 1000000
 
 Builds both ledgers in a temporary folder (a million jobs take about two minutes and 2 GiB), then records a new job in
 each, in turns and with random job ids, and prints the ratio of the medians and of the 99th percentiles.
@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.measure import Row
 from endmark.core.refusal import Signal
 from endmark.core.states import State
 from endmark.ledger.book import Ledger, New
@@ -134,10 +135,18 @@ def _figures(times: list[int]) -> tuple[float, float]:
     return statistics.median(ordered) / 1000, ordered[len(ordered) * 99 // 100] / 1000
 
 
-def measure(quick: bool) -> list[dict[str, Any]]:
-    """The rows for a report: a million jobs, or with `quick` twenty thousand and a tenth of the turns."""
+def measure(quick: bool) -> list[Row]:
+    """The lines of the table: a million jobs, or with `quick` twenty thousand and a tenth of the turns."""
     with tempfile.TemporaryDirectory(prefix="endmark-bench-") as folder:
-        return compare(20_000 if quick else 1_000_000, 500 if quick else 5_000, Path(folder))
+        found = compare(20_000 if quick else 1_000_000, 500 if quick else 5_000, Path(folder))
+    lines = []
+    for row in found:
+        how = "flushed" if row["durable"] else "flushed later"
+        for what, limit in (("median", 1.1), ("p99", 1.5)):
+            a, b = row[f"{what}_large_us"] / 1e6, row[f"{what}_small_us"] / 1e6
+            name = f"record an attempt, {how}, {what}, {row['jobs_large']:,} jobs : {row['jobs_small']:,} jobs"
+            lines.append(Row(name, a, b, row[f"{what}_ratio"], limit))
+    return lines
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +37,8 @@ def seconds(action: Callable[[], Any]) -> float:
 def pairs(ours: Callable[[], Any], floor: Callable[[], Any], count: int) -> tuple[float, float]:
     """Median seconds of each, measured in turn; the first of each is thrown away."""
     ours(), floor()
-    first, second = [], []
+    first: list[float] = []
+    second: list[float] = []
     for turn in range(count):
         for action, times in ((ours, first), (floor, second))[:: 1 if turn % 2 else -1]:
             times.append(seconds(action))
@@ -57,11 +59,11 @@ def prepared(
     count: int,
 ) -> Row:
     """As `row`, for actions that use something up: each gets what `prepare` makes, which is not timed."""
-    first, second = [], []
+    first: list[float] = []
+    second: list[float] = []
     for turn in range(count + 1):
         for action, times in ((ours, first), (floor, second))[:: 1 if turn % 2 else -1]:
-            ready = prepare()
-            times.append(seconds(lambda action=action, ready=ready: action(ready)))
+            times.append(seconds(partial(action, prepare())))
     a, b = statistics.median(first[1:]), statistics.median(second[1:])
     return Row(what, a, b, a / b, limit)
 

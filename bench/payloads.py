@@ -26,7 +26,7 @@ def envelope(text: bytes) -> bytes:
 
 def inserts(count: int) -> list[str]:
     return [
-        f"INSERT INTO readings VALUES ({at}, 'a text of a length that makes the whole about a hundred bytes', {at % 97})"
+        f"INSERT INTO readings VALUES ({at}, 'a text that makes the whole about a hundred bytes long', {at % 97})"
         for at in range(count)
     ]
 

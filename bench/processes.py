@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from bench.measure import Row, prepared, row
@@ -100,9 +101,8 @@ def measure(quick: bool) -> list[Row]:
             ("endmark check FILE", [_ENDMARK, "check", str(file)]),
             ("endmark --help", [_ENDMARK, "--help"]),
         ):
-            rows.append(
-                row(f"{what} : python start", lambda c=command: _run(c), lambda: _run(_PYTHON_START), 2.5, count)
-            )
+            start = partial(_run, _PYTHON_START)
+            rows.append(row(f"{what} : python start", partial(_run, command), start, 2.5, count))
         rows.append(
             prepared(
                 "endmark apply, eleven statements : alembic upgrade head",

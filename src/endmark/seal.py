@@ -1,4 +1,5 @@
-"""A captured answer becomes an envelope, or is refused: the one place where a proof is made from a model's words.
+"""A captured answer becomes an envelope, or is refused: the one place where a proof is made from a model's words
+(spec/seal.md, rules CA1-CA10).
 
 Four things must agree: the transport saw the end of the body, the provider declared the answer finished, the answer is
 what was asked for and nothing else, and the model's own text says where it ends. Nothing is mended on the way.
@@ -143,7 +144,7 @@ def seal(
         form=form,
         value=value,
         level=Level.SEALED,
-        evidence=(
+        evidence=(  # CA10
             Level.SEALED.word,
             *inner,
             *found,
@@ -161,7 +162,7 @@ def seal(
 
 def read(capture: Capture, wire: str) -> Answer:
     """The answer that a capture holds, read to its end by `wire`. Raises Refused; ValueError for an unknown wire."""
-    reader = names.reader(
+    reader = names.reader(  # CA5
         wire,
         max_output_tokens=capture.max_output_tokens,
         stop_sequences=capture.stop_sequences,
@@ -194,15 +195,15 @@ def _asked_for(answer: Answer, tool: str | None, received: int) -> tuple[str, tu
     """The text to be sealed, and where it stood. Raises Refused for an answer that is anything else, or more."""
     calls = answer.tool_calls
     if tool is None:
-        if calls:
+        if calls:  # CA6
             called = ", ".join(strictjson.short(call.name) for call in calls[:3])
             raise Refused(Signal.WRONG_COUNT, received, None, f"a text was expected, the answer calls {called}")
         return answer.text, ("from:text",)
-    if len(calls) != 1:
+    if len(calls) != 1:  # CA6
         found = "none is made" if not calls else f"{len(calls)} calls are made"
         raise Refused(Signal.WRONG_COUNT, received, None, f"exactly one call, of {tool}, was expected; {found}")
     call = calls[0]
-    if call.name != tool:
+    if call.name != tool:  # CA6
         shown = strictjson.short(call.name)
         raise Refused(Signal.WRONG_VALUE, received, None, f"a call of {tool} was expected, the call is of {shown}")
     return _arguments(call, received)
@@ -213,10 +214,10 @@ def _arguments(call: ToolCall, received: int) -> tuple[str, tuple[str, ...]]:
     place = f"tool:{call.name}"
     document = _loads(call.arguments, f"the arguments of {call.name}")
     text = document.get(PLAN_KEY)
-    if set(document) == {PLAN_KEY} and isinstance(text, str):
+    if set(document) == {PLAN_KEY} and isinstance(text, str):  # CA7
         return text, (place, "from:one-string")
     if call.parsed:
-        # Cut and closed by somebody, an object looks whole: the order of its keys is no longer the model's.
+        # CA7. Cut and closed by somebody, an object looks whole: the order of its keys is no longer the model's.
         raise Refused(
             Signal.WRONG_VALUE,
             received,
@@ -235,9 +236,9 @@ def _envelope(
     if len(raw) > cap:
         raise Refused(Signal.OVER_CAP, len(raw), None, f"{where} is {len(raw):,} bytes, over the cap of {cap:,}")
     document = _loads(text, where)
-    if tool is not None or not _is_verdict(document):
+    if tool is not None or not _is_verdict(document):  # CA8
         value = plan.read_witness(document, len(raw))
-        return plan.seal(value), Form.PLAN, value, evidence.WITNESS
+        return plan.seal(value), Form.PLAN, value, evidence.WITNESS  # CA9
     found = verdict.read(document, len(raw), None, marks)
     envelope = mc1.seal(raw)
     said = proof.prove(envelope, len(envelope)).evidence[1 + len(evidence.ENVELOPE) :]

@@ -57,8 +57,12 @@ def strict(read, fault, raw: bytes) -> object:
         return str(no.signal if isinstance(no, Refused) else no)
 
 
+DOCUMENTS = strictjson.Documents()  # one for all, as a stream has it: nothing may stay behind in it
+
+
 def agree_on_json(raw: bytes) -> None:
     one, other = strict(strictjson.loads, Refused, raw), strict(reader.strict, reader.No, raw)
+    assert repr(strict(DOCUMENTS.loads, Refused, raw)) == repr(one), raw
     assert one == other, raw
     assert repr(one) == repr(other), raw  # 1, 1.0 and True are equal and are not the same
 

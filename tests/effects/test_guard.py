@@ -7,7 +7,7 @@ import pytest
 from tests.support.world import MODES, SEED, dump, files, make_database, query, run, work
 
 from endmark.core.refusal import Signal
-from endmark.effects.sqlite import SqliteTarget
+from endmark.effects.sqlite import SqliteTarget, guard
 from endmark.effects.sqlite.guard import OURS, PRAGMAS
 from endmark.effects.target import Failed
 
@@ -310,6 +310,32 @@ def test_a_trigger_may_be_made_again_as_it_was(tmp_path):
     run(path, ["CREATE TABLE more (x)"], "j2")
     run(path, ["DROP VIEW done", view], "j3")
     refuse(path, ["DROP VIEW done", f"{view} WHERE 1"], job_id="j4")
+
+
+# --- the nets behind the first one
+
+
+def test_a_transaction_that_ended_all_the_same_is_noticed(database, monkeypatch):
+    """As if SQLite had not asked us: no statement after that one runs, for it would run on its own."""
+    monkeypatch.delitem(guard._JUDGES, sqlite3.SQLITE_TRANSACTION)
+    failed = refuse(database, [*GOOD, "ROLLBACK", "CREATE TABLE after (x)"], 3)
+    assert (failed.signal, failed.detail) == (NO, "statement 3 ended the transaction")
+
+
+def test_what_was_denied_counts_also_where_a_module_goes_on_without_it(database, monkeypatch):
+    """fts4 takes a page size of its own when it may not ask for the file's."""
+    monkeypatch.setattr(guard, "ASKED", frozenset())
+    failed = refuse(database, ["CREATE VIRTUAL TABLE v USING fts4(x)"], 1)
+    assert (failed.signal, failed.detail) == (NO, "statement 1 may not use PRAGMA page_size")
+
+
+def test_a_name_that_only_looks_like_ours_is_free(database):
+    """SQLite folds ASCII letters only: a Kelvin sign is no K."""
+    name = "endmar\u212a_receipts"
+    run(
+        database,
+        [f"CREATE TABLE {name} (x)", f"INSERT INTO {name} VALUES (1)", f"CREATE VIEW v AS SELECT * FROM {name}"],
+    )
 
 
 # --- the session afterwards

@@ -1,5 +1,6 @@
 """The file itself: which paths name a target, what stands in its way, and that nothing of ours is left behind."""
 
+import gc
 import os
 import sqlite3
 import threading
@@ -252,6 +253,7 @@ def test_no_file_stays_open(database):
 
     if not os.path.isdir("/proc/self/fd"):
         pytest.skip("this system does not list what is open")
+    gc.collect()
     before = descriptors()
     failures = []  # kept, with all they hold on to
     for n in range(5):

@@ -1,5 +1,6 @@
 """The one result on standard output, the talk on standard error, and never a byte that drives a terminal."""
 
+import io
 import os
 import re
 import sys
@@ -11,6 +12,7 @@ from tests.support.world import plan_bytes
 
 from endmark.core import mc1
 from endmark.core.outcome import Outcome
+from endmark.faces.output import write
 from endmark.faces.terminal import Progress, safe
 from endmark.faces.words import facts, sentence
 
@@ -164,6 +166,17 @@ def test_a_full_disk_under_standard_output(shell, line):
     assert said.code == 70
     assert said.talk.startswith("endmark: the result could not be written: No space left on device.")
     assert said.talk.count("\n") == 1
+
+
+def test_a_stream_that_takes_a_part_at_a_time(monkeypatch):
+    class Reluctant(io.BytesIO):
+        def write(self, data):
+            return super().write(bytes(data)[:3])
+
+    stream = Reluctant()
+    monkeypatch.setattr(sys, "stdout", type("Text", (), {"buffer": stream, "flush": lambda self: None})())
+    write(b"all of it, or an exit code")
+    assert stream.getvalue() == b"all of it, or an exit code"
 
 
 def test_a_result_that_is_lost_is_told_beside_it(shell):

@@ -11,7 +11,7 @@ def by_hand(*fields):
     return hashlib.sha256(lengths + b"".join(fields))
 
 
-def test_an_event_by_hand():
+def test_an_event_by_hand():  # L1 L2
     fields = (b"endmark-event-v1", ZERO, b"att_1", b"1", b"2026-11-30T12:00:00.000000Z", b"received", b"", b"received")
     expected = by_hand(*fields, b'{"a":1}')
     found = event_hash(ZERO, "att_1", 1, "2026-11-30T12:00:00.000000Z", "received", None, "received", b'{"a":1}')
@@ -23,7 +23,7 @@ def test_the_vector_of_an_event():
     assert found.hex() == "ba10520837836af6dce4ce114aa761a83f084f53cb6cbd27a6e93fb2ad769c5d"
 
 
-def test_a_checkpoint_by_hand():
+def test_a_checkpoint_by_hand():  # L1 L3 L4
     hashes = [bytes([n]) * 32 for n in (1, 2, 3)]
     expected = by_hand(
         b"endmark-checkpoint-v1", ZERO, b"1", b"1", b"3", b"2026-11-30T12:00:00.000000Z", b"".join(hashes)

@@ -227,7 +227,7 @@ def test_every_signal_can_be_recorded(ledger, signal):
     assert ledger.get(entry.attempt_id).signal is signal
 
 
-@pytest.mark.parametrize("state", set(State) - {State.RECEIVED})
+@pytest.mark.parametrize("state", sorted(set(State) - {State.RECEIVED}))
 def test_an_attempt_begins_as_received(stranger, state):
     for how in ("", "OR REPLACE", "OR IGNORE"):
         with pytest.raises(sqlite3.IntegrityError, match="begins as received"):
@@ -396,7 +396,7 @@ def test_questions_go_through_an_index(ledger, stranger):
 def test_the_schema_of_this_version():
     """When it changes, perhaps because MOVES or Signal did: first a migration, if a version is out, then this line."""
     text = "\n".join(statement for _, statements in schema.MIGRATIONS for statement in statements)
-    digest = "7aa253d4436396fb1d26dee172f8e54fa556cc2871083ee8b5fe3823323663eb"
+    digest = "cb30f3fe2278d1b288d23dd6dfac6e57d3d632c8c24a357ac1f8e352c343ca9c"
     assert hashlib.sha256(text.encode()).hexdigest() == digest
 
 

@@ -55,6 +55,7 @@ NAMES = [f"{wire}-{'text' if tool is None else 'call'}-{len(body)}" for wire, bo
 every_case = pytest.mark.parametrize(("wire", "body", "tool"), CASES, ids=NAMES)
 
 
+# Two seals are byte-equal: CA9
 @every_case
 @pytest.mark.parametrize("ending", sorted(WHOLE))
 def test_a_whole_answer_is_sealed(wire, body, tool, ending):
@@ -169,7 +170,7 @@ def test_without_marks_a_lying_server_can_pass_and_the_evidence_says_so():
     assert "no-marks" in seal(whole(answers.chat_text(cut), "openai-chat")).evidence
 
 
-# --- exactly one call of that tool and no other
+# --- exactly one call of that tool and no other: CA6, CA7
 
 
 def chat_calls(*calls, text=None):
@@ -276,7 +277,7 @@ def test_an_object_that_a_provider_parsed_is_no_witness():
     assert "one string" in caught.detail
 
 
-# --- texts
+# --- texts: CA8
 
 
 @pytest.mark.parametrize(
@@ -310,7 +311,7 @@ def test_marks_are_for_a_text():
         seal(whole(answers.chat_call(), "openai-chat"), tool=TOOL, marks=MARKS)
 
 
-# --- caps, wires, and what is on record
+# --- caps, wires, and what is on record: CA5, CA10
 
 
 def test_an_answer_that_reached_the_requested_cap_is_refused():

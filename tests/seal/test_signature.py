@@ -107,7 +107,7 @@ def test_lengths_count_so_no_two_payloads_share_an_encoding():
     assert dsse.pae(b"a", "b 1 c") != dsse.pae(b"c 1 a", "b")
 
 
-# --- keys and the face
+# --- keys (D9) and the face
 
 
 @pytest.fixture

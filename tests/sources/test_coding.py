@@ -1,4 +1,4 @@
-"""Content codings: undone to their very end and not a byte further, or refused."""
+"""Content codings: undone to their very end and not a byte further, or refused (CA4)."""
 
 import gzip
 import random

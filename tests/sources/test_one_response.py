@@ -1,8 +1,7 @@
-"""What is no one whole response is refused: a retry, a redirect, an early break, an error, too much, too late."""
+"""What is no one whole response is refused: a retry, a redirect, an early break, an error, too much, too late (CA1)."""
 
 import asyncio
 import socket
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -15,6 +14,7 @@ from tests.support import answers
 from tests.support.server import CHUNK_FIN, CLOSE, LENGTH, SHORT, STALL, Script, sse_pieces
 
 import endmark
+from endmark.sources import tee
 
 
 @both_libraries
@@ -47,7 +47,8 @@ def test_an_early_break_is_no_ending(server, library, mode):
 @both_modes
 def test_an_answer_that_is_not_over_is_not_read_on_when_it_is_left(server, library, mode, monkeypatch):
     """Cancelling costs nothing: nobody waits for the rest of an answer that was given up in the middle."""
-    monkeypatch.setattr(tee, "_DRAIN_SECONDS", 60)
+    for body in (tee._SyncBody, tee._AsyncBody):
+        monkeypatch.setattr(body, "_drain", lambda _body: pytest.fail("the rest was read"))
     server.play(Script(CALL, STALL, cut=1882))
 
     def left(c):
@@ -63,10 +64,8 @@ def test_an_answer_that_is_not_over_is_not_read_on_when_it_is_left(server, libra
                 async for _ in stream:
                     break
 
-    started = time.monotonic()
     with endmark.capture() as c:
         left(c) if mode == "sync" else asyncio.run(left_async(c))
-    assert time.monotonic() - started < 20
     assert c.taken.ending == "short"
 
 
@@ -168,9 +167,7 @@ def test_no_response_at_all():
             c.seal()
 
 
-@pytest.mark.parametrize(
-    "status", ["206 Partial Content", "400 Bad Request", "429 Too Many Requests", "500 Oh", "301 Moved"]
-)
+@pytest.mark.parametrize("status", ["206 Part", "400 Bad Request", "429 Too Many", "500 Oh", "301 Moved"])
 def test_an_error_response_is_no_answer(server, status):
     server.play(Script(CALL, LENGTH, status))
     with endmark.capture() as c:
@@ -225,6 +222,20 @@ def test_the_idle_limit_is_for_the_body_and_not_for_the_first_byte(server):
         with pytest.raises(openai.APITimeoutError):
             ask(OPENAI[httpx2], server.url, c.transport())
         assert c.taken.ending == "idle"
+
+
+@both_libraries
+def test_the_request_keeps_its_own_timeouts(server, library):
+    """Its limits for connecting and for the first byte are those of the redirect that a client makes from it."""
+    server.play(Script(CALL))
+    timeouts = {"connect": 1.0, "read": 50.0, "write": 1.0, "pool": 1.0}
+    with endmark.capture(idle=9.0) as c, c.transport() as transport:
+        url = f"{server.url}/v1/chat/completions"
+        request = library.Request("POST", url, json={}, extensions={"timeout": timeouts})
+        response = transport.handle_request(request)
+        assert request.extensions["timeout"] is timeouts
+        assert b"".join(response.stream) == CALL
+        assert timeouts["read"] == 50.0
 
 
 def test_a_clients_own_shorter_timeout_stays(server):

@@ -85,7 +85,7 @@ def test_errors_reach_the_sdk_as_they_are(server):
                 ask(OPENAI[httpx2], server.url, transport)
 
 
-# --- the ending is recorded
+# --- the ending is recorded (CA3), the bytes are kept (CA2)
 
 
 @pytest.mark.parametrize("ending", WORD)

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import threading
@@ -25,6 +26,9 @@ MANY = ["CREATE TABLE t (n INTEGER PRIMARY KEY, filler BLOB)"] + [
     for n in range(60)
     for statement in (f"INSERT INTO t VALUES ({n}, randomblob(20000))", f"CREATE TABLE t{n} (x)")
 ]
+
+
+CALM = 3
 
 
 @contextmanager
@@ -116,20 +120,25 @@ def exits(folder, mode, name):
 
 
 def kills(folder, mode, name, many, seed):
-    """A process of its own for each of `many` kills at a moment by chance, spread over the time that one takes."""
-    raw, chance, took = Path(name).read_bytes(), random.Random(seed), 0.0
-    for n in range(int(many) + 1):
+    """A process of its own for each of `many` kills at a moment by chance, spread over the time that one takes.
+
+    CALM of them live, to tell how long that is.
+    """
+    raw, chance = Path(name).read_bytes(), random.Random(seed)
+    took: list[float] = []
+    for n in range(CALM + int(many)):
         world = World(Path(folder, str(n)), mode)
         started_at = time.monotonic()
         pid = os.fork()
         if pid == 0:
             world.deliver(raw)
             os._exit(0)
-        if n:  # the first one lives: it tells how long one takes
-            time.sleep(took * (n - 1 + chance.random()) / int(many))
+        if n >= CALM:
+            time.sleep(statistics.median(took) * (n - CALM + chance.random()) / int(many))
             os.kill(pid, signal.SIGKILL)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        took = took or time.monotonic() - started_at
+        if n < CALM:
+            took.append(time.monotonic() - started_at)
         say([n, code])
 
 

@@ -88,6 +88,8 @@ def eventstream():
         ("header_twice", header("a", "1") + header("a", "1") + named("x"), "one name twice"),
         ("header_nameless", header("", "1") + named("x"), "a header without a name"),
         ("header_cut", named("x")[:-1], "the last header is a byte short"),
+        ("header_beyond", named("x") + header("a", "bc")[:-1], "a header that ends beyond the headers"),
+        ("header_number_cut", named("x") + header("a", b"\0\0\0", 4), "a number that ends beyond the headers"),
         ("header_not_utf8", b"\x01\xff\x07\0\x01x" + named("x"), "a name that is not UTF-8"),
         ("header_value_not_utf8", b"\x01a\x07\0\x01\xff" + named("x"), "a string that is not UTF-8"),
     ):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -113,6 +114,22 @@ def test_a_pattern_frees_only_strings_and_whole_numbers():
     assert stencil.cut('{"a\\u0062":"x"}', {("ab",)}) is None
 
 
+@pytest.mark.parametrize(
+    "piece", [*TEXT, *LOOSE[len(TEXT) : -1], "".join(TEXT), "\\ud7ff", "\\uE000", "\\uDFFF", "\\U0041", "\\"]
+)
+def test_a_pattern_takes_no_string_that_is_not_strict(piece):
+    """Half a pair alone is none, and a whole pair of escapes is left to be read."""
+    made = stencil.cut('{"a":["","x"],"b":1}', {("a", 1)})
+    assert made is not None
+    changed = f'{{"a":["","{piece}"],"b":1}}'
+    try:
+        strictjson.loads(changed.encode())
+        strict = "\\ud83d" not in piece and '"' not in piece.replace('\\"', "")
+    except Refused:
+        strict = False
+    assert (made[0].fullmatch(changed) is not None) == strict
+
+
 def test_fragments_are_one_text():
     pieces = Fragments()
     assert pieces.text() == ""
@@ -137,6 +154,9 @@ def base(wire, rng):
     return STREAMS[wire](turn, rng if rng.random() < 0.7 else None).split(b"\n\n")
 
 
+PIECE = re.compile(rb'"(?:content|arguments|delta|text|partial_json|thinking|reasoning(?:_content)?)":"')
+
+
 def damaged(events, rng):
     """The stream with a few faults: in the text that repeats, in any byte, or in whole events."""
     events = list(events)
@@ -144,11 +164,12 @@ def damaged(events, rng):
         at = rng.randrange(len(events))
         event = events[at]
         kind = rng.randrange(6)
+        inside = [found.end() for found in PIECE.finditer(event)]
         if kind == 0 and event:
             byte = rng.randrange(len(event))
             events[at] = event[:byte] + bytes([rng.randrange(256)]) + event[byte + 1 :]
         elif kind == 1 and event:
-            byte = rng.randrange(len(event))
+            byte = rng.choice(inside) if inside and rng.random() < 0.8 else rng.randrange(len(event))
             piece = rng.choice(LOOSE)
             events[at] = event[:byte] + (piece if isinstance(piece, bytes) else piece.encode()) + event[byte:]
         elif kind == 2:
@@ -176,7 +197,7 @@ def both(wire, raw, rng):
 
 
 @pytest.mark.parametrize("wire", READERS)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 def test_recognising_is_reading(wire, seed):
     rng = random.Random(f"{wire} {seed}")
     accepted = 0

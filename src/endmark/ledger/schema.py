@@ -104,7 +104,8 @@ def _rule(name: str, says: str, when: str, condition: str | None = None) -> str:
     return f"CREATE TRIGGER {name} {when}\n{body}BEGIN SELECT RAISE(ABORT, '{says}'); END"
 
 
-# INSERT OR REPLACE deletes without firing a DELETE trigger; the `overwritten` rules stand in its way.
+# INSERT OR REPLACE deletes without firing a DELETE trigger; the `overwritten` rules stand in its way. Before an INSERT
+# without an explicit number SQLite shows -1 as its NEW.n or NEW.id, hence `> 0`: nothing need be looked up then.
 TRIGGERS = (
     _rule(
         "attempts_begin_received",
@@ -116,7 +117,7 @@ TRIGGERS = (
         "attempts_are_not_overwritten",
         "an attempt is never overwritten, and a job has one owner",
         "BEFORE INSERT ON attempts",
-        "EXISTS (SELECT 1 FROM attempts WHERE n = NEW.n)\n"
+        "NEW.n > 0 AND EXISTS (SELECT 1 FROM attempts WHERE n = NEW.n)\n"
         "    OR EXISTS (SELECT 1 FROM attempts WHERE attempt_id = NEW.attempt_id)\n"
         "    OR NEW.owner AND EXISTS (SELECT 1 FROM attempts WHERE job_id = NEW.job_id AND owner = 1)",
     ),
@@ -158,8 +159,8 @@ TRIGGERS = (
         "events_are_not_overwritten",
         "an event continues the chain of its attempt and is never overwritten",
         "BEFORE INSERT ON events",
-        "EXISTS (SELECT 1 FROM events WHERE id = NEW.id)\n"
-        "    OR NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.attempt)\n"
+        "NEW.id > 0 AND EXISTS (SELECT 1 FROM events WHERE id = NEW.id)\n"
+        "    OR NEW.seq = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.attempt)\n"
         "    OR NEW.seq IS NOT 1 + coalesce((SELECT max(seq) FROM events WHERE attempt = NEW.attempt), 0)",
     ),
     _rule(

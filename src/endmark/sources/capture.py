@@ -15,7 +15,7 @@ DEFAULT_LIMIT = mc1.DEFAULT_CAP + 64 * 1024
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """One body as it passed: after the transfer coding, before the content coding.
+    """One body as it passed: after the transfer coding, before the content coding (CA2).
 
     `ending` is evidence to judge, and `why` one clause about it. `facts` are further words for the record. `wire`,
     `max_output_tokens` and `stop_sequences` come from the request, where it was seen. `allow_close_delimited`: whoever

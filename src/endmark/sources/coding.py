@@ -1,4 +1,4 @@
-"""Content codings undone completely, or refused: to the very end, with nothing after it, within a cap.
+"""Content codings undone completely, or refused: to the very end, with nothing after it, within a cap (CA4).
 
 Clients undo them as bytes pass and do not look at the end: requests and httpx accept a gzip body whose footer, and so
 whose checksum and length, never came. Here a body counts only when its decoder says that it has ended.

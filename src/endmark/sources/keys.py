@@ -1,4 +1,4 @@
-"""Ed25519 keys in PEM files: made, read and used. `cryptography` does the arithmetic and is imported only here."""
+"""Ed25519 keys in PEM files: made, read and used (D9). `cryptography` does the arithmetic and is imported only here."""
 
 import hashlib
 import os

@@ -147,10 +147,10 @@ class Recorder:
             failed = f"; {len(self._failures)} requests failed: {', '.join(self._failures)}" if self._failures else ""
             raise Refused(Signal.UNREACHABLE, 0, None, f"no response passed through this capture{failed}")
         received = exchange.received
-        if len(self._statuses) > 1:
+        if len(self._statuses) > 1:  # CA1
             raise Refused(Signal.WEAK_EVIDENCE, received, None, _several(self._statuses))
         status = exchange.head.status
-        if not 200 <= status < 300 or status == 206:  # 206 is a part of a body, by its own word
+        if not 200 <= status < 300 or status == 206:  # CA1; 206 is a part of a body, by its own word
             raise Refused(Signal.UNREACHABLE, received, None, f"the response is HTTP {status}, no answer")
         wire = self.wire or exchange.head.wire
         if wire is None:
@@ -184,7 +184,7 @@ def _several(statuses: list[int]) -> str:
 
 
 def _framed_end(head: Head, received: int) -> tuple[Ending, str]:
-    """How a body ended whose transport reports no error (RFC 9112, 6.3).
+    """How a body ended whose transport reports no error (CA3; RFC 9112, 6.3).
 
     The libraries below raise for a body that stops before its declared length or its last chunk. That one without
     either of these ends with the connection, and proves nothing, they do not say.

@@ -78,11 +78,16 @@ class _Tee:
             self._inner = getattr(import_module(_library_of(request)), name)(**self._options)
         return self._inner
 
-    def _own_timeouts(self, request: Any) -> dict[str, Any]:
-        """The request's timeouts as a copy that may be changed while the response passes, as the library allows."""
-        timeouts = dict(request.extensions.get("timeout") or {})
-        request.extensions = {**request.extensions, "timeout": timeouts}
-        return timeouts
+    def _lend_timeouts(self, request: Any) -> tuple[Any, dict[str, Any]]:
+        """The request's extensions as they are, and timeouts that may be changed while its response passes.
+
+        The library below keeps what it is given and reads it anew for the body. The request itself gets its own back,
+        since a client makes the request of a redirect from it.
+        """
+        before = request.extensions
+        timeouts = dict(before.get("timeout") or {})
+        request.extensions = {**before, "timeout": timeouts}
+        return before, timeouts
 
     def _begin(self, request: Any, response: Any, timeouts: dict[str, Any]) -> Exchange | None:
         _lower(timeouts, self._recorder.idle)  # only now: how long the first byte may take is the client's own affair
@@ -128,12 +133,14 @@ def _kept_whole(response: Any, exchange: Exchange) -> bool:
 class _SyncTee(_Tee):
     def handle_request(self, request: Any) -> Any:
         inner = self._usual(request, "HTTPTransport")
-        timeouts = self._own_timeouts(request)
+        before, timeouts = self._lend_timeouts(request)
         try:
             response = inner.handle_request(request)
         except Exception as fault:
             self._recorder.no_response(fault)
             raise
+        finally:
+            request.extensions = before
         exchange = self._begin(request, response, timeouts)
         if exchange is not None and not _kept_whole(response, exchange):
             stream = _made("_SyncBody", "SyncByteStream", _SyncBody, (_library_of(request),))
@@ -148,12 +155,14 @@ class _SyncTee(_Tee):
 class _AsyncTee(_Tee):
     async def handle_async_request(self, request: Any) -> Any:
         inner = self._usual(request, "AsyncHTTPTransport")
-        timeouts = self._own_timeouts(request)
+        before, timeouts = self._lend_timeouts(request)
         try:
             response = await inner.handle_async_request(request)
         except Exception as fault:
             self._recorder.no_response(fault)
             raise
+        finally:
+            request.extensions = before
         exchange = self._begin(request, response, timeouts)
         if exchange is not None and not _kept_whole(response, exchange):
             stream = _made("_AsyncBody", "AsyncByteStream", _AsyncBody, (_library_of(request),))

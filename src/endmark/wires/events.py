@@ -13,7 +13,8 @@ from endmark.wires.reading import StreamReader
 from endmark.wires.sse import Event, EventStream
 from endmark.wires.stencil import Path
 
-_PATIENCE = 64  # events of one kind in a row before a pattern for them pays for its making
+# How many events of one kind in a row before a pattern for them pays for its making: at first, and after some were made
+_PATIENCE, _PATIENCE_LATER = 64, 512
 
 
 class EventReader(StreamReader[Event]):
@@ -80,7 +81,7 @@ class EventReader(StreamReader[Event]):
         self._row += 1
         if self._row < self._patience:
             return
-        self._row, self._patience = 0, self._patience * 2
+        self._row, self._patience = 0, min(self._patience * 2, _PATIENCE_LATER)
         made = stencil.cut(item[1].decode(), {piece, *free})
         if made is not None and piece in made[1]:
             self._match, self._groups, self._group = made[0].fullmatch, made[1], made[1][piece]
