@@ -23,6 +23,12 @@ HERE = "sqlite:///app.db"
 STATEMENTS = ("CREATE TABLE invoices (id INTEGER PRIMARY KEY, note TEXT)", "INSERT INTO invoices VALUES (1, 'Žluť ∎')")
 SLOW = "CREATE TABLE s AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
 
+# Makes standard input the controlling terminal of a session of its own, then becomes the program.
+_ON_TERMINAL = (
+    "import fcntl, os, sys, termios; os.setsid(); fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
+
 
 class Said(NamedTuple):
     code: int
@@ -84,16 +90,25 @@ class Shell:
         return said
 
     @contextmanager
-    def start(self, *arguments, **popen):
-        """The program as a process of its own; every warning is an error in it. A test that fails ends it."""
+    def start(self, *arguments, before=(), **popen):
+        """The program as a process of its own; every warning is an error in it. A test that fails ends it.
+
+        `before`: a program that runs it.
+        """
         streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        command = [*PROGRAM, *map(str, arguments)]
+        command = [*before, *PROGRAM, *map(str, arguments)]
         with subprocess.Popen(command, cwd=self.folder, **{**streams, **popen}) as process:
             try:
                 yield process
             except BaseException:
                 process.kill()
                 raise
+
+    def script(self, text, *arguments, stdin=b""):
+        """A line of shell, in which "$@" is the program with these arguments."""
+        command = ["/bin/sh", "-c", text, "sh", *PROGRAM, *map(str, arguments)]
+        done = subprocess.run(command, cwd=self.folder, input=stdin, capture_output=True)
+        return Said(done.returncode, done.stdout, done.stderr)
 
     def program(self, *arguments, stdin=b"", **popen):
         with self.start(*arguments, **popen) as process:
@@ -105,25 +120,30 @@ class Shell:
         return self.on_terminal([*PROGRAM, *map(str, arguments)], answers, env)
 
     def on_terminal(self, command, answers=(), env=None):
-        child, master = pty.fork()
-        if child == 0:
-            os.chdir(self.folder)
-            os.execve(command[0], command, {**os.environ, **(env or {})})
-        seen, steps = b"", list(answers)
-        while piece := _read(master):
-            seen += piece
-            while steps and steps[0][0] in seen:
-                for act in steps.pop(0)[1:]:
-                    if callable(act):
-                        act()
-                    elif isinstance(act, signal.Signals):
-                        os.kill(child, act)
-                    else:
-                        os.write(master, act)
-        _, status = os.waitpid(child, 0)
-        os.close(master)
+        ours, theirs = pty.openpty()
+        with subprocess.Popen(
+            [sys.executable, "-c", _ON_TERMINAL, *command],
+            cwd=self.folder,
+            env={**os.environ, **(env or {})},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        ) as process:
+            os.close(theirs)
+            seen, steps = b"", list(answers)
+            while piece := _read(ours):
+                seen += piece
+                while steps and steps[0][0] in seen:
+                    for act in steps.pop(0)[1:]:
+                        if callable(act):
+                            act()
+                        elif isinstance(act, signal.Signals):
+                            process.send_signal(act)
+                        else:
+                            os.write(ours, act)
+        os.close(ours)
         assert not steps, (steps, seen)
-        return Said(os.waitstatus_to_exitcode(status), seen, b"")
+        return Said(process.returncode, seen, b"")
 
     def dump(self):
         return dump(self.app)

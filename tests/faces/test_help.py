@@ -35,6 +35,7 @@ def test_the_first_screen(shell):
         assert f"  {path[0]} " in said.text
     assert max(map(len, said.text.splitlines())) <= 80
     assert shell.run("-h").text == said.text
+    assert shell.run("ledger", "-h").text == shell.run("ledger", "--help").text != ""
 
 
 def test_a_verb_has_the_name_it_is_called_by():

@@ -102,7 +102,7 @@ def test_an_ignored_signal_stays_ignored(shell):
         "--yes",
         "--statement-timeout",
         "0.5",
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        before=("/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh"),
     ) as process:
         shell.wait_until_applying("job-1")
         process.send_signal(signal.SIGINT)

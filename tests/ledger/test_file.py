@@ -98,20 +98,38 @@ def test_a_link_to_one(path, tmp_path):
         book_with(ledger, State.STAGED)
 
 
-def test_an_empty_file_becomes_one(path):
+@pytest.mark.parametrize("create", [False, True])
+def test_an_empty_file_is_no_new_one(path, create):
+    """A ledger that lost its bytes must not begin anew under the same name."""
     path.touch()
-    assert "it is empty" in refusal(path, create=False)
-    with open_book(path) as ledger:
-        assert ledger.verify().ok
+    assert "it is empty" in refusal(path, create=create)
 
 
-def test_an_empty_database_becomes_one(path):
+@pytest.mark.parametrize("create", [False, True])
+def test_an_empty_database_is_no_new_one(path, create):
     with closing(raw(path)) as connection:
         connection.execute("VACUUM")
     assert path.stat().st_size == 4096
-    assert "it is empty" in refusal(path, create=False)
+    assert "it is an empty database" in refusal(path, create=create)
+
+
+@pytest.mark.parametrize("lost", [1, 512, 4095])
+def test_a_torn_last_page(path, lost):
     with open_book(path) as ledger:
-        assert ledger.verify().ok
+        book_with(ledger, State.STAGED)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-lost])
+    assert "torn" in refusal(path)
+
+
+def test_a_new_one_gets_its_name_when_it_is_whole(path, monkeypatch):
+    def killed(*_arguments, **_options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "link", killed)
+    with pytest.raises(KeyboardInterrupt):
+        open_book(path)
+    assert list(path.parent.iterdir()) == []
 
 
 def test_two_in_one_process(path):
@@ -295,15 +313,6 @@ def test_locked(path):
         connection.execute("ROLLBACK")
 
 
-def test_locked_while_it_is_made(path):
-    path.touch()
-    with closing(raw(path)) as connection:
-        connection.execute("BEGIN EXCLUSIVE")
-        assert "locked" in refusal(path, timeout=0.1)
-        connection.execute("ROLLBACK")
-    open_book(path).close()
-
-
 def with_disk_of(size, act):
     """Run `act` while no file may grow beyond `size` bytes: a real failing write, at that very byte."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -347,7 +356,6 @@ def test_full_while_it_is_made(path, monkeypatch):
         connection.execute("PRAGMA max_page_count=5")
         return connection
 
-    path.touch()
     monkeypatch.setattr(file, "connect", small)
     assert "its disk is full" in refusal(path)
     monkeypatch.undo()
@@ -416,15 +424,14 @@ def test_a_migration_that_fails_changes_nothing(path, monkeypatch, broken):
 
 
 def test_another_process_was_faster(path, monkeypatch):
-    """Between the look and the lock the file was made by somebody else: theirs is as good."""
-    path.touch()
+    """Between the look and the link the file was made by somebody else: theirs is as good."""
     real = file._migrate
 
-    def late(connection, *arguments):
+    def late(connection, name):
         monkeypatch.setattr(file, "_migrate", real)
         with open_book(path) as ledger:
             ledger.record(a_plan(job_id="theirs"), NOW, body=None)
-        real(connection, *arguments)
+        real(connection, name)
 
     monkeypatch.setattr(file, "_migrate", late)
     with open_book(path) as ledger:

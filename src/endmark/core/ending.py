@@ -18,6 +18,4 @@ class Ending(StrEnum):
     BAD_ENCODING = "bad-encoding"  # the content encoding did not decode to its end
 
 
-WHOLE: frozenset[Ending] = frozenset(
-    {Ending.LENGTH_MET, Ending.LAST_CHUNK, Ending.END_STREAM, Ending.END_OF_FILE}
-)
+WHOLE: frozenset[Ending] = frozenset({Ending.LENGTH_MET, Ending.LAST_CHUNK, Ending.END_STREAM, Ending.END_OF_FILE})

@@ -1,13 +1,10 @@
 """An outcome in words, for people: one sentence that begins with the state, and the facts to find it again by."""
 
-import re
 from collections.abc import Sequence
 
 from endmark.core.outcome import Outcome
 from endmark.faces.terminal import safe
 
-# An upper-case letter that only opens a sentence; SIGTERM and ALARM keep theirs.
-_OPENS = re.compile(r"[A-Z](?![A-Z])")
 _GOOD = frozenset({"whole", "applied"})
 _WAITS = frozenset({"staged", "approved", "applying", "not-tried"})
 
@@ -15,9 +12,9 @@ _WAITS = frozenset({"staged", "approved", "applying", "not-tried"})
 def sentence(outcome: Outcome) -> str:
     """`truncated: received 1,882 of 3,410 bytes. Nothing was written. ...`, escaped for a terminal."""
     detail = safe(outcome.detail)
-    if _OPENS.match(detail):
+    if detail[:1].isupper() and not detail[1:2].isupper():  # SIGTERM and ALARM keep their letters
         detail = detail[0].lower() + detail[1:]
-    opening = re.split(r"[.:]", detail, maxsplit=1)[0]
+    opening = detail.partition(".")[0].partition(":")[0]
     said = outcome.state in opening.split()
     return detail if said else f"{outcome.state}: {detail}" if detail else f"{outcome.state}."
 

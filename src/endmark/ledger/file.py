@@ -21,7 +21,7 @@ def open_file(path: Path, *, create: bool, timeout: float) -> sqlite3.Connection
         _look(path, create)
         connection = connect(path, timeout)
         try:
-            _prepare(connection, path, create, timeout)
+            _prepare(connection, path, timeout)
         except BaseException:
             connection.close()
             raise
@@ -83,8 +83,7 @@ def _look(path: Path, create: bool) -> None:
             raise _cannot(path, "its folder is missing", "an existing folder", "make it or correct the path") from None
         if not create:
             raise _cannot(path, "there is no such file", "a ledger", "correct the path") from None
-        with suppress(FileExistsError):  # another process was first: theirs is as good
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))  # private: plans may hold data
+        _make(path)
         return
     if not stat.S_ISREG(status.st_mode):
         found = "it is a folder" if stat.S_ISDIR(status.st_mode) else "it is not a regular file"
@@ -92,7 +91,9 @@ def _look(path: Path, create: bool) -> None:
     if not (os.access(path, os.R_OK | os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)):
         found = "this user may not write it or its folder"
         raise _cannot(path, found, "both writable", "let this user write the file and its folder")
-    if 0 < status.st_size < 512:  # SQLite's smallest page; it takes a file of one byte for an empty database
+    if status.st_size == 0:  # a ledger that lost its bytes must not become a new one
+        raise _cannot(path, "it is empty: 0 bytes", "a ledger", "restore a copy, or remove it to begin a new one")
+    if status.st_size < 512:  # SQLite's smallest page; it takes a file of one byte for an empty database
         raise _cannot(path, "it is not a SQLite database", "a ledger", "give the path of a ledger")
     # `immutable` reads the file as it is: no lock, no journal, no file beside it. Never look with open(): closing a
     # descriptor of our own would drop every lock that SQLite holds on the same file in this process.
@@ -100,12 +101,35 @@ def _look(path: Path, create: bool) -> None:
     probe = connect(path, 0, mode="ro&immutable=1")
     try:
         probe.execute("BEGIN")
-        _judge(path, _identity(probe), create=True)
+        if (identity := _identity(probe))[2]:
+            _judge(path, identity)
+        (page,) = probe.execute("PRAGMA page_size").fetchone()
+        if status.st_size % page:  # SQLite writes whole pages, and rounds a torn one up to a whole
+            found = f"its last page is torn: {status.st_size:,} bytes are no multiple of {page:,}"
+            raise _cannot(path, found, "whole pages", "keep the file for people to look at and restore a copy")
     except sqlite3.DatabaseError as error:
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
             raise
     finally:
         probe.close()
+
+
+def _make(path: Path) -> None:
+    """A new ledger, made whole under another name: a file of this name is never an unfinished ledger."""
+    part = path.with_name(f".{path.name}.{os.urandom(8).hex()}.new")
+    try:
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))  # private: plans may hold data
+        connection = connect(part, 0)
+        try:
+            _migrate(connection, None)
+            _use_wal(connection, 0)
+        finally:
+            connection.close()
+        with suppress(FileExistsError):  # another process was first: theirs is as good
+            os.link(part, path)
+    finally:
+        for name in (part, *(part.with_name(part.name + suffix) for suffix in ("-wal", "-shm", "-journal"))):
+            name.unlink(missing_ok=True)
 
 
 def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
@@ -116,27 +140,25 @@ def _identity(connection: sqlite3.Connection) -> tuple[int, int, int]:
     return application, version, things
 
 
-def _judge(path: Path, identity: tuple[int, int, int], create: bool) -> None:
+def _judge(path: Path, identity: tuple[int, int, int]) -> None:
     application, version, things = identity
     newest = MIGRATIONS[-1][0]
     if application == 0 and things == 0:
-        if not create:
-            raise _cannot(path, "it is empty", "a ledger", "correct the path")
-    elif application != APPLICATION_ID:
+        raise _cannot(path, "it is an empty database", "a ledger", "restore a copy, or remove it to begin a new one")
+    if application != APPLICATION_ID:
         found = f"it is a database of another application (id {application:#x})"
         raise _cannot(path, found, f"a ledger (id {APPLICATION_ID:#x})", "give the ledger a file of its own")
-    elif version > newest:
+    if version > newest:
         raise _cannot(path, f"it has version {version}", f"version {newest} or older", "use a newer endmark for it")
 
 
-def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: float) -> None:
+def _prepare(connection: sqlite3.Connection, path: Path, timeout: float) -> None:
     connection.execute("BEGIN")
     identity = _identity(connection)
     connection.execute("COMMIT")
-    _judge(path, identity, create)
+    _judge(path, identity)
     if identity[1] < MIGRATIONS[-1][0]:
-        _migrate(connection, path, create)
-    # Only now, so that a new file holds all of its tables or, should that fail, still nothing.
+        _migrate(connection, path)
     if _use_wal(connection, timeout) != "wal":
         raise _cannot(path, "its file system has no shared memory", "one that can do WAL", "move it to a local disk")
     connection.execute("PRAGMA synchronous=FULL")
@@ -144,12 +166,16 @@ def _prepare(connection: sqlite3.Connection, path: Path, create: bool, timeout: 
     connection.execute("PRAGMA cache_size=-64000")  # KiB: the index of a million job ids
 
 
-def _migrate(connection: sqlite3.Connection, path: Path, create: bool) -> None:
-    """Run every missing version in one transaction: the file has the newest version after it, or is as before."""
+def _migrate(connection: sqlite3.Connection, path: Path | None) -> None:
+    """Run every missing version in one transaction: the file has the newest version after it, or is as before.
+
+    `path` is None for a file that is being made, which nobody else knows.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         identity = _identity(connection)  # again, now that nobody else can write
-        _judge(path, identity, create)
+        if path is not None:
+            _judge(path, identity)
         for version, statements in MIGRATIONS:
             if version > identity[1]:
                 for statement in statements:

@@ -49,8 +49,28 @@ Example:
 """
 
 
+def _show_help(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+# click's own looks for a translation of its text each time a command runs, which takes longer than to prove a plan.
+HELP = click.Option(
+    ["-h", "--help"],
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_help,
+    help="Show this message and exit.",
+)
+
+
 class Verbs(click.Group):
     """The verbs of the table above. The module of one is `endmark.faces.cli.VERB`, `command` in there is click's."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        return HELP
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_NAMES)

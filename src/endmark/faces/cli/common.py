@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 import msgspec
@@ -13,6 +13,7 @@ from endmark.core.decision import Next
 from endmark.core.outcome import Outcome, could_not_try, of_refusal
 from endmark.core.refusal import CannotTry, Refused
 from endmark.faces.api import now
+from endmark.faces.cli import HELP
 from endmark.faces.interrupt import EXIT, Interrupts, Terminated
 from endmark.faces.misuse import Misuse
 from endmark.faces.output import OUR_FAULT, give_up, write
@@ -24,7 +25,7 @@ JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON obje
 FILE = click.argument("file", metavar="FILE|-")
 
 
-class Result(NamedTuple):
+class Result(msgspec.Struct, frozen=True):
     """What a verb found: for people, for programs, and as an exit code. `raw` bytes go out as they are."""
 
     text: str
@@ -38,6 +39,9 @@ class Verb(click.Command):
 
     Answers go to standard output; that there is none is said on standard error, unless `--json` wants the object.
     """
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        return HELP
 
     def invoke(self, ctx: click.Context) -> int:
         as_json = bool(ctx.params.pop("as_json", False))
