@@ -1,6 +1,7 @@
 """Whole processes: the command line, against a bare Python start and against the peers a user would pick."""
 
 import itertools
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -41,7 +42,9 @@ def upgrade():
 
 
 def _run(command: list[str], stdin: bytes | None = None) -> None:
-    done = subprocess.run(command, input=stdin, capture_output=True, check=False)
+    environment = os.environ | {"ENDMARK_AGENT_MAY_APPROVE": "1"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    done = subprocess.run(command, input=stdin, capture_output=True, check=False, env=environment)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
 
@@ -71,7 +74,7 @@ class _Folder:
     def endmark(self, ready: tuple[Path, Path]) -> None:
         database, file = ready
         to = f"sqlite:///{database}"
-        _run([_ENDMARK, "--ledger", str(self.ledger), "apply", str(file), "--to", to, "--yes", "--no-backup"])
+        _run([_ENDMARK, "apply", str(file), "--ledger", str(self.ledger), "--to", to, "--yes", "--no-backup"])
 
     def shell(self, ready: tuple[Path, Path]) -> None:
         _run(["sqlite3", "-bail", str(ready[0])], self.script.read_bytes())

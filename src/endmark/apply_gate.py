@@ -4,7 +4,10 @@ prove -> stage -> (review) -> lock the target -> approved, applying -> back up -
 a new connection -> settle the ledger. Nothing here reads the clock, the environment or arguments; they are handed in.
 """
 
+import contextlib
 import hashlib
+import itertools
+import math
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -12,11 +15,11 @@ from pathlib import Path
 import msgspec
 
 from endmark.core import plan, proof
-from endmark.core.evidence import Level
+from endmark.core.evidence import LEVELS, Level
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.core.states import State
+from endmark.core.states import WITHOUT_EFFECT, State
 from endmark.effects.target import Failed, Progress, Ran, Session, Stop, Target, Work
 from endmark.intake import Delivery, Intake
 from endmark.ledger.book import Ledger
@@ -38,6 +41,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     backups: Path | None = None
     min_evidence: Level = Level.BARE
     max_statements: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.lock_timeout < math.inf and 0 <= self.statement_timeout < math.inf):
+            raise ValueError("timeouts are finite numbers of seconds, zero or more")
 
 
 def _no_progress(_done: int, _total: int) -> None:
@@ -125,6 +132,7 @@ class ApplyGate:
             return self._intake.for_another_target(entry, target.identity)
         if entry.state not in (State.STAGED, State.APPROVED):
             return outcome_of(entry)
+        _still_good_enough(entry, options)
         staged_plan = self.plan_of(entry)
         with target.open() as session:
             session.lock(options.lock_timeout)
@@ -155,7 +163,7 @@ class ApplyGate:
         if entry.fingerprint_after is None:
             unknown = f"what schema job {job_id} left is not known, for its receipt does not say"
             raise Refused(Signal.STALE_FINGERPRINT, 0, None, unknown)
-        undo_id = as_job or f"{job_id}.revert"
+        undo_id = as_job or self._revert_id(job_id)
         if not plan.ID.fullmatch(undo_id):
             raise Refused(Signal.BAD_ID, 0, None, f"{undo_id[:40]}... is not a job id of 1-128 characters")
         statements = applied.down[::-1]
@@ -167,6 +175,15 @@ class ApplyGate:
             base=entry.fingerprint_after,
         )
         return undo, entry
+
+    def _revert_id(self, job_id: str) -> str:
+        """`JOB.revert`, or the next number where the one before ended without effect: nothing was undone by it."""
+        for number in itertools.count(1):
+            undo_id = f"{job_id}.revert" if number == 1 else f"{job_id}.revert.{number}"
+            former = self._ledger.by_job(undo_id)
+            if former is None or (former.kind == "revert" and former.state not in WITHOUT_EFFECT):
+                return undo_id
+        raise AssertionError  # count() does not end
 
     def stage_revert(self, job_id: str, target: Target, submitter: str, as_job: str | None = None) -> Outcome:
         """Stage the job that undoes `job_id`. It runs only on the schema that job left, and once."""
@@ -299,8 +316,8 @@ class ApplyGate:
         except Failed as failed:
             return self._failed(entry, failed, backup)
         except CannotTry as fault:
-            return self._verify(target, entry, None, backup, fault.detail)
-        return self._verify(target, entry, ran, backup, None)
+            return self._verify(target, session.place, entry, None, backup, fault.detail)
+        return self._verify(target, session.place, entry, ran, backup, None)
 
     def _work(self, entry: Entry, staged_plan: Plan) -> Work:
         return Work(
@@ -330,27 +347,34 @@ class ApplyGate:
             )
         except Moved as moved:
             entry = moved.entry
+        except CannotTry as fault:
+            why = f"{failed.detail}. Everything was rolled back, but the ledger could not be told: {fault.detail}"
+            return _unsettled(entry, why)
         return outcome_of(entry)
 
-    def _verify(self, target: Target, entry: Entry, ran: Ran | None, backup: Path | None, doubt: str | None) -> Outcome:
-        """Read the receipt on a new connection and settle the ledger by it.
+    def _verify(
+        self, target: Target, place: object, entry: Entry, ran: Ran | None, backup: Path | None, doubt: str | None
+    ) -> Outcome:
+        """Read the receipt on a new connection and settle the ledger by it. Raises nothing: the commit has been said.
 
-        Not flushed by itself: should the machine lose this row, the job stands as `applying`, and reconciling reads
-        the receipt again.
+        `ran` is None where the outcome of the commit is in doubt, and `doubt` says why. The ledger's row is not flushed
+        by itself: should the machine lose it, the job stands as `applying`, and reconciling reads the receipt again.
         """
+        said = doubt or "the commit was acknowledged"
         try:
             with target.open() as session:
-                if doubt is not None:
-                    session.lock(0)
                 receipt = session.receipt(entry.job_id or "")
+                if receipt is None or doubt is not None:
+                    session.lock(0)  # without it the look-up could lie
+                    receipt = session.receipt(entry.job_id or "")
+                moved = session.place != place
         except CannotTry as fault:
-            why = f"{doubt or 'the commit was acknowledged'}, and the receipt could not be read back: {fault.detail}"
-            self._ledger.note(entry.attempt_id, "unverified", self._clock(), {"why": why})
-            standing = outcome_of(self._must_get(entry.attempt_id))
-            return msgspec.structs.replace(standing, detail=f"{why} Run 'endmark reconcile'.")
-        if ran is None or receipt is None or (receipt.sha256, receipt.status) != (entry.sha256, "applied"):
-            return outcome_of(settle(self._ledger, entry, receipt, self._clock()))
+            return self._doubtful(entry, f"{said}, and the receipt could not be read back: {fault.detail}")
         try:
+            if moved:  # not `failed`: what was committed stands in a file that is elsewhere now
+                return self._doubtful(entry, f"ALARM: {said}, but another file stands in the target's place now.")
+            if ran is None or receipt is None or (receipt.sha256, receipt.status) != (entry.sha256, "applied"):
+                return outcome_of(settle(self._ledger, entry, receipt, self._clock()))
             entry = self._ledger.move(
                 entry.attempt_id,
                 State.APPLYING,
@@ -363,9 +387,17 @@ class ApplyGate:
                 backup=None if backup is None else str(backup),
                 durable=False,
             )
-        except Moved as moved:
-            entry = moved.entry
+        except Moved as faster:
+            entry = faster.entry
+        except CannotTry as fault:
+            return _unsettled(entry, f"{said} and the receipt stands, but the ledger could not be told: {fault.detail}")
         return outcome_of(entry)
+
+    def _doubtful(self, entry: Entry, why: str) -> Outcome:
+        with contextlib.suppress(CannotTry):
+            self._ledger.note(entry.attempt_id, "unverified", self._clock(), {"why": why})
+            entry = self._must_get(entry.attempt_id)
+        return _unsettled(entry, why)
 
     def _must_get(self, attempt_id: str) -> Entry:
         entry = self._ledger.get(attempt_id)
@@ -376,3 +408,24 @@ class ApplyGate:
 
 def _identity(target: Target | None) -> str | None:
     return None if target is None else target.identity
+
+
+def _unsettled(entry: Entry, why: str) -> Outcome:
+    """A job that the ledger still calls `applying`, with what is known of it."""
+    detail = f"{why[:1].upper()}{why[1:].rstrip('.')}. 'endmark reconcile' settles it."
+    return msgspec.structs.replace(outcome_of(entry), detail=detail)
+
+
+def _still_good_enough(entry: Entry, options: Options) -> None:
+    """A job may have been staged before its target, or what the target demands, was known. Raises CannotTry."""
+    level = LEVELS[entry.level or Level.BARE.word]
+    if level < options.min_evidence:
+        raise CannotTry(
+            f"the target demands the evidence {options.min_evidence.word}, job {entry.job_id} is {level.word}. "
+            "Nothing was written."
+        )
+    if options.max_statements is not None and (entry.stmt_count or 0) > options.max_statements:
+        raise CannotTry(
+            f"job {entry.job_id} has {entry.stmt_count} statements, the target takes at most "
+            f"{options.max_statements}. Nothing was written."
+        )

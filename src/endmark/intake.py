@@ -1,12 +1,13 @@
 """Taking bytes in: prove a delivery, know one that came before, record every nack with its byte count."""
 
 import hashlib
+import re
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
-from endmark.core import mc1, proof
+from endmark.core import mc1, plan, proof
 from endmark.core.decision import row_of
 from endmark.core.dsse import Verify
 from endmark.core.evidence import Level
@@ -18,6 +19,9 @@ from endmark.core.states import WITHOUT_EFFECT, State
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, New
 from endmark.ledger.outcomes import outcome_of
+from endmark.ledger.queries import with_revert
+
+_GATES_OWN = re.compile(r"\.revert(?:\.[0-9]+)?\Z")
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +55,10 @@ class Intake:
         `where` is the identity of the target it is for. Raises CannotTry when the ledger cannot be used.
         """
         raw = delivery.raw
+        if not isinstance(raw, bytes):
+            raise TypeError(f"bytes were expected, not {type(raw).__name__}")
+        if delivery.job_id is not None and not plan.ID.fullmatch(delivery.job_id):
+            raise ValueError("the job id given outside the body is not 1-128 of [A-Za-z0-9._:-]")
         body_sha256 = hashlib.sha256(raw).hexdigest()
         try:
             proven = proof.prove(raw, delivery.cap, delivery.verify)
@@ -123,7 +131,7 @@ class Intake:
         same_target = new.target is None or owner.target in (None, new.target)
         if owner.body_sha256 == new.body_sha256 and same_target:
             self._ledger.redelivered(owner.attempt_id, self._clock(), new.received_bytes)
-            stored = outcome_of(owner)
+            stored = outcome_of(with_revert(self._ledger, owner))
             return msgspec.structs.replace(stored, detail=f"Delivered before, nothing was done now. {stored.detail}")
         return self._reject_reuse(owner, new, "body" if owner.body_sha256 != new.body_sha256 else "target")
 
@@ -160,6 +168,8 @@ def _plan_in(
         evidence = (*evidence, "sealed-here")
     if delivery.job_id is not None and delivery.job_id != value.job_id:
         raise refuse(Signal.BAD_ID, f"the id given outside is {delivery.job_id}, the body says {value.job_id}")
+    if _GATES_OWN.search(value.job_id):
+        raise refuse(Signal.BAD_ID, f"job_id is {value.job_id}; ids that end in .revert are the gate's own")
     if level < min_evidence:
         raise refuse(
             Signal.WEAK_EVIDENCE,

@@ -2,14 +2,14 @@
 
 from datetime import datetime
 
+from endmark.core.evidence import RECEIPT_FOUND, REVERTED
 from endmark.core.refusal import Signal
 from endmark.core.states import State
 from endmark.effects.target import Receipt
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved
 
-RECEIPT_FOUND = "receipt-found"
-STANDS = frozenset({"applied", "reverted"})  # what a receipt of a job that had its effect says
+STANDS = frozenset({"applied", "reverted"})  # what the receipt of a job says that had its effect
 
 
 def settle(ledger: Ledger, entry: Entry, receipt: Receipt | None, now: datetime) -> Entry:
@@ -37,7 +37,7 @@ def settle(ledger: Ledger, entry: Entry, receipt: Receipt | None, now: datetime)
                 State.APPLIED,
                 now,
                 signal=Signal.COMPLETE,
-                evidence=(RECEIPT_FOUND,),
+                evidence=(RECEIPT_FOUND,) if receipt.status == "applied" else (RECEIPT_FOUND, REVERTED),
                 statements_run=receipt.statements_run,
                 fingerprint_after=receipt.fingerprint_after,
             )

@@ -98,6 +98,48 @@ def test_one_file_has_one_identity(tmp_path, monkeypatch):
     assert SqliteTarget(tmp_path / "not-yet.db").is_file(tmp_path / "not-yet.db")
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", "-journal"])
+def test_what_sqlite_keeps_beside_a_database_is_no_target(tmp_path, suffix):
+    path, beside = tmp_path / "app.db", tmp_path / f"app.db{suffix}"
+    for each in (beside, path):
+        make_database(each)
+    assert SqliteTarget(path).is_file(beside)
+    assert SqliteTarget(beside).is_file(path)
+    with pytest.raises(CannotTry, match="belongs to the database beside it"):
+        run(beside, ["CREATE TABLE a (x)"])
+    path.unlink()
+    run(beside, ["CREATE TABLE a (x)"])
+
+
+def test_a_file_with_two_names_is_no_target(tmp_path):
+    path, link = tmp_path / "target.db", tmp_path / "hard.db"
+    make_database(path)
+    link.hardlink_to(path)
+    before = files(path)
+    for name in (path, link):
+        with pytest.raises(CannotTry, match="2 names"):
+            run(name, ["CREATE TABLE a (x)"])
+    assert files(path) == before
+    link.unlink()
+    run(path, ["CREATE TABLE a (x)"])
+
+
+@pytest.mark.parametrize("then", ["another file", "no file"])
+def test_a_file_that_is_replaced_under_the_job_fails_it(database, then):
+    """What would be committed then stands in a file that nobody will look at."""
+    aside, before = database.with_name("aside"), dump(database)
+    with SqliteTarget(database).open() as session:
+        session.lock(0)
+        session.run(work(["CREATE TABLE a (x)"]), 5, lambda *_: None, lambda: None)
+        database.rename(aside)
+        if then == "another file":
+            make_database(database)
+        with pytest.raises(Failed, match="another file stands"):
+            session.commit()
+    assert dump(aside) == before
+    assert then == "no file" or dump(database) == before
+
+
 # --- locks
 
 

@@ -16,10 +16,10 @@ def ledger(tmp_path):
         yield ledger
 
 
-def test_find_prefers_the_job(ledger):
+def test_no_job_hides_an_attempt(ledger):
     first, _ = ledger.record(a_plan(), NOW, body=None)
     second, _ = ledger.record(a_plan(job_id=first.attempt_id), NOW, body=None)
-    assert ledger.find(first.attempt_id) == second
+    assert ledger.find(first.attempt_id) == first
     assert ledger.find(second.attempt_id) == second
 
 

@@ -71,6 +71,8 @@ def openai_chat():
     said, done = answer("stop", "Hello"), sse("[DONE]")
     call = [opened(), piece('{"a":'), piece(" 1}")]
     called = answer("tool_calls", "", [("run", "call_1", '{"a": 1}')])
+    both = chunk({"content": "Hello"}, "stop")
+    both["choices"] *= 2
     counted = chunk({"content": "Hello"}, usage={"completion_tokens": 1})
 
     for name, expect, raw, rule, comment, more in (
@@ -115,6 +117,8 @@ def openai_chat():
         ("two_ids", "contradiction", sse(*hi, chunk({}, "stop", id="c2")), "OC2", "chunks of two answers", {}),
         ("empty_id", said, sse(usage(0, id=""), *hi, stop, "[DONE]"), "OC2", "a chunk with an empty id", {}),
         ("second_choice", "wrong-count", sse(chunk({"content": "x"}, choice={"index": 1})), "OC3", "choice 1", {}),
+        ("two_choices", "wrong-count", sse(both, "[DONE]"), "OC3", "two choices", {}),
+        ("choice_false", "wrong-count", sse(chunk(choice={"index": False})), "OC3", "false is not 0", {}),
         ("done_early", "no-terminal", sse(*hi, "[DONE]"), "OC4", "[DONE] without a finish reason", {}),
         ("length", "bad-stop", sse(*hi, chunk({}, "length"), "[DONE]"), "OC5", "cut at the token limit", {}),
         ("filter", "bad-stop", sse(*hi, chunk({}, "content_filter"), "[DONE]"), "OC5", "cut by a filter", {}),
@@ -122,6 +126,7 @@ def openai_chat():
         ("empty_reason", said, sse(chunk({"content": "Hello"}, ""), stop, "[DONE]"), "OC5", "an empty reason", {}),
         ("reason_twice", said, sse(*hi, stop, stop, "[DONE]"), "OC6", "the same reason twice", {}),
         ("reason_changes", "bad-stop", sse(*hi, stop, chunk({}, "tool_calls")), "OC6", "another reason", {}),
+        ("call_after_reason", "bad-stop", sse(*call, stop, piece("1"), "[DONE]"), "OC6", "a call after it", {}),
         ("text_after_reason", "bad-stop", sse(*hi, stop, chunk({"content": "!"})), "OC6", "text after it", {}),
         ("content_list", "wrong-type", sse(chunk({"content": [{}]})), "OC7", "content that is no text", {}),
         ("reasoning", said, sse(chunk({"reasoning": "hm"}), *hi, stop, "[DONE]"), "OC8", "reasoning", {}),
@@ -146,8 +151,8 @@ def openai_chat():
         chunk({}, "tool_calls"),
         "[DONE]",
     ]
-    both = answer("tool_calls", "", [("run", "call_1", "{}"), ("walk", "call_2", "[]")])
-    case(f"{wire}/calls_interleaved", both, sse(*interleaved), "two calls, piece by piece", "OC9")
+    two = answer("tool_calls", "", [("run", "call_1", "{}"), ("walk", "call_2", "[]")])
+    case(f"{wire}/calls_interleaved", two, sse(*interleaved), "two calls, piece by piece", "OC9")
     custom = {"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
     done = [chunk({"tool_calls": [custom]}), chunk({}, "tool_calls"), "[DONE]"]
     case(
@@ -273,7 +278,7 @@ def responses():
         ("wrong_kind", "contradiction", numbered(created, text[0], calling[1]), "OR6", "arguments for a message"),
         ("delta_lost", "contradiction", numbered(*whole[:3], *whole[4:]), "OR7", "a piece is missing"),
         ("copy_differs", "contradiction", changed(5, text="Hellu"), "OR7", "a copy with another letter"),
-        ("part_open", "no-terminal", numbered(*whole[:6], whole[7]), "OR8", "an item is done, its part is not"),
+        ("part_open", "no-terminal", numbered(*whole[:6], whole[7], completed), "OR8", "its part is not done"),
         ("item_incomplete", "bad-stop", changed(7, item=item | {"status": "incomplete"}), "OR8", "an item is cut"),
         ("item_open", "no-terminal", numbered(*whole[:7], completed), "OR9", "completed, an item is not done"),
         ("item_missing", "wrong-count", finished(output=()), "OR9", "the final copy lacks an item"),

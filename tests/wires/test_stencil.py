@@ -7,13 +7,14 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.wires.bodies import Call, Turn
-from tests.wires.bodies_openai import STREAMS
+from tests.wires.bodies import Call, Turn, dump, sse
+from tests.wires.bodies_openai import STREAMS, chat_chunks, responses_events
 from tests.wires.support import fed, outcome, portions
 
 from endmark.core import strictjson
-from endmark.core.refusal import Refused
+from endmark.core.refusal import Refused, Signal
 from endmark.wires import stencil
+from endmark.wires.answer import Usage
 from endmark.wires.anthropic import Anthropic
 from endmark.wires.fragments import Aside, Fragments
 from endmark.wires.framing import Options
@@ -217,6 +218,24 @@ def test_recognising_is_reading_at_length(wire, seed):
     rng = random.Random(seed)
     fast, slow = both(wire, damaged(base(wire, rng), rng), rng)
     assert fast == slow
+
+
+def test_what_repeats_is_counted():
+    """OC12 OR1: the tokens and the numbers of events that were recognised are those of events that were read."""
+    dice = random.Random(1)
+    chunks = chat_chunks(Turn(text="ab" * 600))
+    chunks = [
+        chunk | {"usage": {"completion_tokens": at, "prompt_tokens": 2 * at}} for at, chunk in enumerate(chunks[:-2])
+    ]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    fast, slow = both("openai-chat", sse([*[("", dump(chunk)) for chunk in chunks], ("", "[DONE]")]), dice)
+    assert fast == slow
+    assert fast.usage == Usage(2 * (len(chunks) - 2), len(chunks) - 2)
+    events = responses_events(Turn(text="ab" * 600))
+    events[9]["sequence_number"], events[8]["sequence_number"] = 8, 9  # what they add is the same
+    fast, slow = both("openai-responses", sse([("", dump(event)) for event in events]), dice)
+    assert fast == slow
+    assert fast[0] == Signal.WRONG_COUNT
 
 
 @pytest.mark.parametrize("wire", READERS)

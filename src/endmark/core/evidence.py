@@ -24,3 +24,5 @@ ENVELOPE = ("envelope-length", "envelope-sha256", "sentinel")
 PLAN = ("stmt-count", "trailer", "statements-sha256")
 WITNESS = ("count-before-statements", "trailer-last")
 UNCOVERED = "digest-does-not-cover:job_id,after,retry_of,base"
+RECEIPT_FOUND = "receipt-found"  # settled by the receipt in the target, not by the gate that wrote it
+REVERTED = "reverted"  # applied once, undone since; `reverted-by:JOB` where the ledger knows by whom

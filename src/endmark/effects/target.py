@@ -68,6 +68,9 @@ class Failed(Exception):
 class Session(Protocol):
     """One connection to a target. Nothing is held until `lock`; leaving the block without `commit` rolls back."""
 
+    place: object
+    """What tells this database from another that may come to stand at the same address."""
+
     def __enter__(self) -> Self: ...
 
     def __exit__(

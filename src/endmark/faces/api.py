@@ -72,19 +72,24 @@ def target_at(url: str) -> Target:
     scheme, colon, rest = url.partition("://")
     if not colon or scheme != "sqlite":
         raise CannotTry(f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE was expected.")
-    if not rest.startswith("/") or rest == "/" or "?" in rest or "#" in rest:
-        raise CannotTry(f"{url} does not name a file; sqlite:///FILE (or sqlite:////absolute/FILE) was expected.")
+    if not rest.startswith("/") or rest == "/":
+        raise CannotTry(
+            "a sqlite URL that names no file was given; sqlite:///FILE (sqlite:////absolute/FILE) was expected."
+        )
     from pathlib import Path
 
     from endmark.effects.sqlite import SqliteTarget
 
-    return SqliteTarget(Path(rest[1:]))
+    found = SqliteTarget(Path(rest[1:]))
+    if "?" in found.identity:  # it would begin options, of which there are none
+        raise CannotTry(f"{found.path} has a question mark in its path, which no URL here can name. Nothing was done.")
+    return found
 
 
 def _safe(url: str) -> str:
-    """A URL without the password it may hold."""
-    scheme, colon, rest = url.partition("://")
-    return f"{scheme}{colon}...@{rest.rpartition('@')[2]}" if "@" in rest else url
+    """What may be said of a URL: no password can stand before the colon."""
+    scheme, colon, _rest = url.partition("://")
+    return f"{scheme}{colon}..." if colon and scheme.isalnum() else "what was given"
 
 
 def ledger_path(where: str | Path) -> Path:
@@ -159,7 +164,9 @@ class Gate:
         """A target by its URL. Raises CannotTry, also when it is the ledger's own file."""
         found = target_at(target) if isinstance(target, str) else target
         if found.is_file(self.path):
-            raise CannotTry(f"the ledger {self.path} is the target's own file. Nothing was written; keep them apart.")
+            raise CannotTry(
+                f"the ledger {self.path} is the target's own file, or beside it. Nothing was written; keep them apart."
+            )
         return found
 
     def submit(
@@ -218,11 +225,12 @@ class Gate:
     def job(self, job_id: str) -> Job:
         """The job of this id. Raises CannotTry when the ledger has none."""
         from endmark.ledger.outcomes import outcome_of
+        from endmark.ledger.queries import with_revert
 
         entry = self.ledger.find(job_id)
         if entry is None:
             raise CannotTry(f"there is no job or attempt {job_id} in the ledger {self.path}. Nothing was done.")
-        return Job(self, outcome_of(entry))
+        return Job(self, outcome_of(with_revert(self.ledger, entry)))
 
     def reconcile(self, *, lock_timeout: float | None = None) -> Settled:
         """Settle every job a crash left `applying`, by the receipt in its target and under the target's lock."""

@@ -1,6 +1,7 @@
 """What the caller set: flags first, then ENDMARK_* variables, then endmark.toml."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ from endmark.faces.misuse import Misuse
 
 FILE = "endmark.toml"
 SECONDS_MAX = 1_000_000
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
 _Table = TypeVar("_Table", "TargetTable", "LedgerTable")
 
@@ -125,7 +128,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     def _no_such_target(self, to: str) -> str:
         known = f"{self.file} names {', '.join(self.targets)}" if self.targets else "no configuration names any"
         hint = f"; a file is given as sqlite:///{to}" if os.path.exists(to) else ""
-        return f"--to: there is no target named {to} ({known}){hint}."
+        named = f"named {to}" if _NAME.fullmatch(to) or hint else "of the name that was given"
+        return f"--to: there is no target {named} ({known}){hint}."
 
 
 def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> Config:

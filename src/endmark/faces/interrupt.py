@@ -1,5 +1,10 @@
-"""Ctrl-C and SIGTERM: noted while something is being changed, and obeyed between two steps of it."""
+"""Ctrl-C and SIGTERM: noted while something is being changed, and obeyed between two steps of it.
 
+One SQL function can run for hours and cannot be stopped from outside. A third signal ends the process where it stands:
+the database rolls back by its journal, and the next start settles the ledger.
+"""
+
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,6 +12,7 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Self
 
 EXIT = {"SIGINT": 130, "SIGTERM": 143}
+_PATIENCE = 3  # signals
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -32,6 +38,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.first: str | None = None
+        self._count = 0
         self._before: dict[signal.Signals, Any] = {}
 
     def __call__(self) -> str | None:
@@ -72,3 +79,7 @@ class Interrupts:
 
     def _noted(self, number: int, _frame: FrameType | None) -> None:
         self.note(signal.Signals(number).name)
+        self._count += 1
+        if self._count >= _PATIENCE:
+            os.write(2, b"endmark: ended at once; nothing is half done. 'endmark reconcile' settles the record.\n")
+            os._exit(EXIT[self.first or "SIGINT"])

@@ -1,5 +1,7 @@
 """An attempt of the book as the object `--json` prints."""
 
+from endmark.core.decision import Next
+from endmark.core.evidence import RECEIPT_FOUND, REVERTED
 from endmark.core.outcome import Outcome, sentence, standing
 from endmark.core.states import State
 from endmark.ledger.entry import Entry
@@ -8,6 +10,8 @@ from endmark.ledger.entry import Entry
 def outcome_of(entry: Entry) -> Outcome:
     """What the book says of `entry` now."""
     exit_code, onward = standing(entry.state, entry.signal)
+    if is_reverted(entry):  # `applied` would be believed, and its effect does not stand
+        exit_code, onward = 1, Next.RESEND
     return Outcome(
         attempt_id=entry.attempt_id,
         job_id=entry.job_id,
@@ -27,6 +31,11 @@ def outcome_of(entry: Entry) -> Outcome:
     )
 
 
+def is_reverted(entry: Entry) -> bool:
+    """Whether an applied job was undone since, as far as its evidence says."""
+    return entry.state is State.APPLIED and any(item.startswith(REVERTED) for item in entry.evidence)
+
+
 def _words(entry: Entry) -> str:
     if entry.detail:
         return sentence(entry.signal, entry.detail)
@@ -41,6 +50,14 @@ def _words(entry: Entry) -> str:
         return (
             "It is being applied right now, or was interrupted; 'endmark reconcile' settles it once the target is free."
         )
+    if is_reverted(entry):
+        by = next((f" by {item.partition(':')[2]}" for item in entry.evidence if ":" in item and REVERTED in item), "")
+        return (
+            f"It was applied, and reverted since{by}: its effect does not stand. "
+            "Send it under a new job id to apply it again."
+        )
+    if entry.state is State.APPLIED and RECEIPT_FOUND in entry.evidence:
+        return f"Applied: {many}, found by the receipt in the target."
     if entry.state is State.APPLIED:
         return f"Applied: {many}, with the receipt in the same transaction."
     if entry.state is State.DECLINED:

@@ -1,12 +1,16 @@
 """The reading side of the book."""
 
+import itertools
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
+import msgspec
+
 from endmark.core import strictjson
+from endmark.core.evidence import REVERTED
 from endmark.core.refusal import Refused
 from endmark.core.states import State
 from endmark.ledger.entry import COLUMNS, Entry, Event, entry_of
@@ -43,8 +47,16 @@ class Queries:
         return _first(self._ask(entry_of, _BY_JOB, job_id))
 
     def find(self, name: str) -> Entry | None:
-        """The attempt that owns `name` as its job id, else the one whose attempt id it is."""
-        return self.by_job(name) or self.get(name)
+        """The attempt of this id, else the one that owns `name` as its job id: no job can hide an attempt."""
+        return self.get(name) or self.by_job(name)
+
+    def reverted_by(self, job_id: str) -> str | None:
+        """The job that undid this one, or None while its effect stands as far as this book knows."""
+        for number in itertools.count(1):
+            former = self.by_job(f"{job_id}.revert" if number == 1 else f"{job_id}.revert.{number}")
+            if former is None or (former.kind == "revert" and former.state is State.APPLIED):
+                return None if former is None else former.job_id
+        return None
 
     def body(self, attempt_id: str) -> bytes | None:
         """The raw bytes kept with this attempt."""
@@ -121,3 +133,9 @@ def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...
         parts.append("target = ?")
         values.append(target)
     return " AND ".join(parts), tuple(values)
+
+
+def with_revert(ledger: Queries, entry: Entry) -> Entry:
+    """`entry`, with the evidence that it was reverted where this book knows of it."""
+    by = ledger.reverted_by(entry.job_id) if entry.job_id and entry.state is State.APPLIED else None
+    return entry if by is None else msgspec.structs.replace(entry, evidence=(*entry.evidence, f"{REVERTED}-by:{by}"))

@@ -95,7 +95,6 @@ class OpenAIChat(EventReader):
             refuse(Signal.BAD_STOP, f"more of the answer came after the finish reason {short(self._reason)}")
         if content:  # OC7
             self._text.add(content)
-        known = len(self._calls)
         for call in calls:
             self._add_call(call)
         if function_call:  # OC10
@@ -105,7 +104,7 @@ class OpenAIChat(EventReader):
             self._finish(choice)
         elif self._reason is None and not function_call:
             if calls:
-                if len(calls) == 1 and not content and calls[0]["index"] < known:
+                if len(calls) == 1 and not content:
                     self._repeats(item, self._calls[calls[0]["index"]].arguments, _ARGUMENTS, self._free)
             elif content:
                 self._repeats(item, self._text, _CONTENT, self._free)

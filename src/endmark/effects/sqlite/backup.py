@@ -45,7 +45,7 @@ def copy(source: Path, to: Path, expected: str, progress: Progress, stop: Stop) 
         _flush(to.parent)
     except _Stopped as stopped:
         raise Failed(Signal.INTERRUPTED, f"{stopped} during the backup; nothing was written") from None
-    except (sqlite3.Error, OSError) as fault:
+    except (sqlite3.Error, OSError, ValueError) as fault:
         raise _impossible(to, fault) from None
     finally:
         part.unlink(missing_ok=True)

@@ -17,7 +17,9 @@ from endmark.effects.sqlite.guard import OURS, Guard
 from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
 
 _OPCODES = 2_000  # virtual machine steps between two looks at the clock and at `stop`
-_VALUE_MAX = 256 * 1024 * 1024  # bytes in one value or row
+_VALUE_MAX = 64 * 1024 * 1024  # bytes in one value or row
+_HEAP_MAX = 1024 * 1024 * 1024  # bytes that SQLite may take in this process
+_BESIDE = ("-wal", "-shm", "-journal")  # what SQLite keeps beside a database and removes at will
 _READ_WAIT = 10.0  # seconds that a look-up without the lock waits for a commit of somebody else
 # The disk, the file or another process is at fault, not the statement.
 _TROUBLE = frozenset(
@@ -27,7 +29,6 @@ _TROUBLE = frozenset(
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_FULL,
         sqlite3.SQLITE_IOERR,
-        sqlite3.SQLITE_NOMEM,
         sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_PERM,
         sqlite3.SQLITE_PROTOCOL,
@@ -52,22 +53,33 @@ class SqliteTarget:
             raise CannotTry(f"the target {path!r} is no path of a file ({fault}). Nothing was written.") from None
 
     def is_file(self, path: Path) -> bool:
-        try:
-            return self.path.samefile(path)
-        except OSError:
-            return self.path == path.resolve()
+        """Whether `path` is this database, or either is a file that SQLite keeps beside the other."""
+        ours = [self.path, *map(self._beside, _BESIDE)]
+        theirs = [path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)]
+        return any(_same(one, path) for one in ours) or any(_same(self.path, other) for other in theirs)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(self.path.name + suffix)
 
     def open(self) -> "SqliteSession":
         """A session with the file, which must exist; it may be locked just now. Raises CannotTry."""
         try:
-            kind = self.path.stat().st_mode
+            found = self.path.stat()
         except FileNotFoundError:
             missing = f"the target {self.path} does not exist. Nothing was written; create the database first."
             raise CannotTry(missing) from None
         except OSError as fault:
             raise CannotTry(f"the target {self.path} cannot be reached ({fault}). Nothing was written.") from None
-        if not stat.S_ISREG(kind):
+        if not stat.S_ISREG(found.st_mode):
             raise CannotTry(f"the target {self.path} is not a file. Nothing was written.")
+        if found.st_nlink > 1:  # under its other name it has another journal: SQLite cannot keep it whole
+            raise CannotTry(
+                f"the target {self.path} has {found.st_nlink} names (hard links), which SQLite cannot keep apart. "
+                "Nothing was written; keep one."
+            )
+        for suffix in _BESIDE:
+            if self.path.name.endswith(suffix) and self.path.with_name(self.path.name.removesuffix(suffix)).exists():
+                raise CannotTry(f"the target {self.path} belongs to the database beside it. Nothing was written.")
         with _told(self):
             # No statement cache: every statement is compiled, and so judged, each time it runs.
             conn = sqlite3.connect(
@@ -76,6 +88,7 @@ class SqliteTarget:
             try:
                 conn.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
                 conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_MAX)
+                conn.execute(f"PRAGMA hard_heap_limit = {_HEAP_MAX}")
                 # Rebuilding a table needs them off; what they would find, foreign_key_check finds before the commit.
                 conn.execute("PRAGMA foreign_keys = OFF")
                 conn.execute("PRAGMA trusted_schema = OFF")
@@ -94,6 +107,7 @@ class SqliteSession:
     def __init__(self, target: SqliteTarget, conn: sqlite3.Connection) -> None:
         self._target = target
         self._conn = conn
+        self.place = _inode(target.path)
 
     def __enter__(self) -> Self:
         return self
@@ -107,7 +121,7 @@ class SqliteSession:
     def lock(self, timeout: float) -> None:
         """BEGIN IMMEDIATE: readers go on, no other writer can start. Waits at most `timeout` seconds."""
         with _told(self._target):
-            self._conn.execute(f"PRAGMA busy_timeout = {int(timeout * 1000)}")
+            self._conn.execute(f"PRAGMA busy_timeout = {int(min(max(timeout, 0), 1_000_000) * 1000)}")
             self._conn.execute("PRAGMA synchronous = FULL")
             self._conn.execute("BEGIN IMMEDIATE")
             try:
@@ -171,7 +185,7 @@ class SqliteSession:
             total = conn.total_changes
             count = len(statements)
             for at, statement in enumerate(statements, 1):
-                clock.statement = at
+                clock.begin(at)
                 guard.compiled = False
                 if execute(statement).description is not None:
                     for _row in cursor:
@@ -182,17 +196,22 @@ class SqliteSession:
                     raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds no SQL at all", at)
                 if not conn.in_transaction:
                     raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} ended the transaction", at)
+                if clock.is_late():  # one SQL function can outlast every look of the progress handler
+                    raise Failed(Signal.STATEMENT_TIMEOUT, f"statement {at} ran longer than {clock.timeout:g} s", at)
                 if (by := stop()) is not None:
                     raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at)
                 now = conn.total_changes
                 add(now - total)
                 total = now
                 progress(at, count)
-        clock.statement = count + 1
+        clock.begin(count + 1)
         conn.set_authorizer(None)
         conn.text_factory = str
 
     def commit(self) -> None:
+        if _inode(self._target.path) != self.place:
+            self._rollback()
+            raise Failed(Signal.TARGET_FAULT, "another file stands in the target's place now")
         try:
             self._conn.execute("COMMIT")
         except sqlite3.Error as fault:
@@ -246,10 +265,7 @@ class SqliteSession:
 
 
 class _Clock:
-    """The progress handler: ends a statement that has run for `timeout` seconds, or when somebody asks to stop.
-
-    It is called only in statements that are long enough to be worth a look, and times each from its first call there.
-    """
+    """The progress handler: ends a statement that has run for `timeout` seconds, or when somebody asks to stop."""
 
     def __init__(self, timeout: float, stop: Stop) -> None:
         self.timeout = timeout
@@ -257,16 +273,40 @@ class _Clock:
         self.statement = 0
         self.late = False
         self.stopped: str | None = None
-        self._timed = -1
-        self._deadline = 0.0
+        self._deadline = time.monotonic() + timeout
+
+    def begin(self, statement: int) -> None:
+        self.statement = statement
+        self._deadline = time.monotonic() + self.timeout
+
+    def is_late(self) -> bool:
+        return time.monotonic() > self._deadline
 
     def __call__(self) -> int:
-        now = time.monotonic()
-        if self._timed != self.statement:
-            self._timed, self._deadline = self.statement, now + self.timeout
-        self.late = now > self._deadline
+        self.late = self.is_late()
         self.stopped = self.stop()
         return int(self.late or self.stopped is not None)
+
+
+def _same(one: Path, other: Path) -> bool:
+    """Whether both are the same file, or would be."""
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError, RuntimeError):
+        pass
+    try:
+        return one.resolve() == other.resolve()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    """Which file stands at `path` now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _objects_naming_ours(conn: sqlite3.Connection) -> set[tuple[str, ...]]:

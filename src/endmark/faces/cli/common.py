@@ -122,7 +122,8 @@ def _of_fault(fault: BaseException, ctx: click.Context) -> Outcome:
     noted = stop.first if isinstance(stop, Interrupts) else None
     if isinstance(fault, KeyboardInterrupt | Terminated) or (noted and isinstance(fault, CannotTry)):
         name = noted or ("SIGTERM" if isinstance(fault, Terminated) else "SIGINT")
-        return not_tried("interrupted", f"{name} ended it. Nothing was written.", EXIT[name])
+        said = _sentence(fault.detail) if isinstance(fault, CannotTry) else "Nothing was written."
+        return not_tried("interrupted", f"{name} ended it. {said}", EXIT[name])
     if isinstance(fault, CannotTry):
         return could_not_try(_sentence(fault.detail), at(), ctx.meta.get("job_id"), ctx.meta.get("target"))
     if isinstance(fault, Misuse | files.Unreadable):
