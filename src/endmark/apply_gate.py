@@ -316,8 +316,8 @@ class ApplyGate:
         except Failed as failed:
             return self._failed(entry, failed, backup)
         except CannotTry as fault:
-            return self._verify(target, session.place, entry, None, backup, fault.detail)
-        return self._verify(target, session.place, entry, ran, backup, None)
+            return self._verify(target, session, entry, None, backup, fault.detail)
+        return self._verify(target, session, entry, ran, backup, None)
 
     def _work(self, entry: Entry, staged_plan: Plan) -> Work:
         return Work(
@@ -353,7 +353,7 @@ class ApplyGate:
         return outcome_of(entry)
 
     def _verify(
-        self, target: Target, place: object, entry: Entry, ran: Ran | None, backup: Path | None, doubt: str | None
+        self, target: Target, ran_in: Session, entry: Entry, ran: Ran | None, backup: Path | None, doubt: str | None
     ) -> Outcome:
         """Read the receipt on a new connection and settle the ledger by it. Raises nothing: the commit has been said.
 
@@ -365,9 +365,10 @@ class ApplyGate:
             with target.open() as session:
                 receipt = session.receipt(entry.job_id or "")
                 if receipt is None or doubt is not None:
+                    ran_in.rollback()
                     session.lock(0)  # without it the look-up could lie
                     receipt = session.receipt(entry.job_id or "")
-                moved = session.place != place
+                moved = session.place != ran_in.place
         except CannotTry as fault:
             return self._doubtful(entry, f"{said}, and the receipt could not be read back: {fault.detail}")
         try:

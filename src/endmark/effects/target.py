@@ -68,8 +68,9 @@ class Failed(Exception):
 class Session(Protocol):
     """One connection to a target. Nothing is held until `lock`; leaving the block without `commit` rolls back."""
 
-    place: object
-    """What tells this database from another that may come to stand at the same address."""
+    @property
+    def place(self) -> object:
+        """What tells this database from another that may come to stand at the same address."""
 
     def __enter__(self) -> Self: ...
 
@@ -91,6 +92,9 @@ class Session(Protocol):
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
         """Run everything under the lock, guarded, with its receipt; nothing is committed yet. Raises Failed."""
+
+    def rollback(self) -> None:
+        """Undo what is not committed and let the lock go. Raises nothing."""
 
     def commit(self) -> None:
         """Make it last. Raises Failed only when it is certain that nothing was committed, else CannotTry."""

@@ -115,7 +115,7 @@ class SqliteSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._rollback()
+        self.rollback()
         self._conn.close()
 
     def lock(self, timeout: float) -> None:
@@ -129,7 +129,7 @@ class SqliteSession:
                 (version,) = self._conn.execute("PRAGMA main.user_version").fetchone()
                 self._conn.execute(f"PRAGMA main.user_version = {version:d}")
             except sqlite3.Error:
-                self._rollback()
+                self.rollback()
                 raise
 
     def fingerprint(self) -> str:
@@ -162,15 +162,15 @@ class SqliteSession:
                 raise Failed(Signal.CHECK_FAILED, "the receipt does not read back as it was written")
             return Ran(tuple(rows), after)
         except Failed as failed:
-            self._rollback()
+            self.rollback()
             raise Failed(failed.signal, failed.detail, failed.statement, len(rows)) from None
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as fault:
             statement = clock.statement if 0 < clock.statement <= len(work.statements) else None
             blamed = _blame(fault, guard, clock, statement)
-            self._rollback()
+            self.rollback()
             raise Failed(*blamed, statement, len(rows)) from None
         except BaseException:
-            self._rollback()
+            self.rollback()
             raise
 
     def _run_statements(
@@ -210,17 +210,17 @@ class SqliteSession:
 
     def commit(self) -> None:
         if _inode(self._target.path) != self.place:
-            self._rollback()
+            self.rollback()
             raise Failed(Signal.TARGET_FAULT, "another file stands in the target's place now")
         try:
             self._conn.execute("COMMIT")
         except sqlite3.Error as fault:
             if self._conn.in_transaction:
-                self._rollback()
+                self.rollback()
                 raise Failed(Signal.TARGET_FAULT, f"the commit did not go through: {fault}") from None
             raise CannotTry(f"the commit's outcome is unknown: {fault}") from None
 
-    def _rollback(self) -> None:
+    def rollback(self) -> None:
         self._conn.set_progress_handler(None, 0)
         self._conn.set_authorizer(None)
         self._conn.text_factory = str
