@@ -188,7 +188,7 @@ def test_what_must_pass_does():
         (b"MC1 5 x", "the header is not 'MC1 length sha256' with single spaces"),
         (b"MC1\t5", "the header begins with b'MC1\\t5', 'MC1 ' was expected"),
         (spelled("true"), "stmt_count is true, an integer was expected"),
-        (spelled("7"), "stmt_count says 7, 1 statements arrived"),
+        (spelled("7"), "stmt_count says 7, 1 arrived"),
         (dump(document(job_id=[])), "job_id is a list, 1-128 of [A-Za-z0-9._:-] were expected"),
         (dump(document() | {"statements": {}}), "statements is an object, a list of strings was expected"),
         (dump(document(job_id="j" * 200)), 'job_id is "' + "j" * 36 + "..., 1-128 of"),

@@ -146,6 +146,31 @@ def test_a_receipt_of_something_else_is_a_failure_and_an_alarm(world, receipt):
     assert world.verified().ok
 
 
+def test_a_commit_in_doubt_is_not_judged_without_the_lock(world):
+    """The answer to COMMIT was lost, and somebody else has the target: what stands there now is no proof."""
+
+    class LostAnswer:
+        holder = None
+
+        def around(self, name, sql, do):
+            if (name, sql) != ("target", "COMMIT"):
+                return do()
+            do()
+            self.holder = locked(world.path)
+            self.holder.__enter__()
+            raise sqlite3.OperationalError("disk I/O error")
+
+    lost = LostAnswer()
+    with injected(lost, target="target.db"):
+        outcome = world.apply("j1", ONE)
+    assert (outcome.state, outcome.exit_code) == ("applying", 20)
+    assert "outcome is unknown" in outcome.detail
+    assert world.reconcile().left[0].job_id == "j1"
+    lost.holder.__exit__(None, None, None)
+    assert world.reconcile().settled[0].state == "applied"
+    world.check_books_agree()
+
+
 def test_every_job_is_settled_by_itself(world):
     """One that cannot be settled does not stand in the way of the others."""
     crash(world, job_id="j1")

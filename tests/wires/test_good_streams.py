@@ -60,7 +60,7 @@ def test_ten_thousand_good_streams(wire, batch):
 @pytest.mark.parametrize("wire", WIRES)
 def test_answers_of_ten_megabytes(wire):
     rng = random.Random(wire)
-    long = "".join(rng.choices(WORDS, k=1_700_000))
+    long = "".join(rng.choices(WORDS, k=2_400_000))
     assert len(long.encode()) > 10_000_000
     for turn in (Turn(long), Turn(calls=(Call("apply_schema", long),))):
         for varied in (None, random.Random(7)):

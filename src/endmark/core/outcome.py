@@ -45,11 +45,18 @@ def standing(state: State, signal: Signal) -> tuple[int, Next]:
     return EXIT[state], row_of(signal).next
 
 
+_ADVICE = {
+    Signal.ID_REUSED: "Nothing was done.",
+    Signal.WEAK_EVIDENCE: "Nothing was written. Seal the whole answer where it was captured, and send that under a new "
+    "job id.",
+}
+
+
 def sentence(signal: Signal, detail: str) -> str:
     """What was found, what was not done and what to do now."""
     advice = row_of(signal).advice
-    if signal is Signal.ID_REUSED:
-        advice = "Nothing was done."
+    if signal in _ADVICE:
+        advice = _ADVICE[signal]
     return " ".join(part for part in (f"{detail[:1].upper()}{detail[1:]}." if detail else "", advice) if part)
 
 
@@ -61,7 +68,7 @@ def of_refusal(refusal: Refused, at: str) -> Outcome:
         signal=refusal.signal.value,
         received_bytes=refusal.received_bytes,
         expected_bytes=refusal.expected_bytes,
-        detail=sentence(refusal.signal, refusal.detail),
+        detail=sentence(refusal.signal, refusal.detail).replace("the bytes are kept", "keep these bytes"),
         next=row.next,
         exit_code=row.exit_code,
         at=at,

@@ -104,7 +104,8 @@ def read_witness(document: dict[str, Any], received: int) -> Plan:
     if keys[-1] != "trailer":  # W2: a trailer that is not last proves nothing about what stands after it
         where.refuse(Signal.TRAILER_NOT_LAST, f"the last key is {short(keys[-1])}, 'trailer' must be the last of all")
     if "stmt_count" not in document or keys.index("stmt_count") > _index(keys, "statements"):  # W3
-        where.refuse(Signal.COUNT_NOT_FIRST, "stmt_count must stand before statements")
+        found = "stands after them" if "stmt_count" in document else "is missing"
+        where.refuse(Signal.COUNT_NOT_FIRST, f"stmt_count must stand before statements, it {found}")
     _check_keys(document, WITNESS_REQUIRED, WITNESS_OPTIONAL, where)  # W4
     return _common(document, where)[0]  # W5
 
@@ -169,7 +170,9 @@ def _common(document: dict[str, Any], where: _Where) -> "tuple[Plan, hashlib._Ha
     if type(count) is not int:  # P11: true is not 1, 3.0 is not 3
         where.refuse(Signal.WRONG_TYPE, lambda: f"stmt_count is {short(count)}, an integer was expected")
     if count != len(statements):  # P12
-        where.refuse(Signal.WRONG_COUNT, lambda: f"stmt_count says {count}, {len(statements)} statements arrived")
+        where.refuse(
+            Signal.WRONG_COUNT, lambda: f"stmt_count says {count}, {len(statements)} arrived"
+        )
     down, sha_down = None, None
     if "down" in document:  # P13: same rules, same length
         down, sha_down = _statements(document["down"], "down", where)
