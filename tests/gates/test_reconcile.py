@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from typing import Any
 
 import pytest
 from tests.support.faults import injected, locked
@@ -150,7 +151,7 @@ def test_a_commit_in_doubt_is_not_judged_without_the_lock(world):
     """The answer to COMMIT was lost, and somebody else has the target: what stands there now is no proof."""
 
     class LostAnswer:
-        holder = None
+        holder: Any = None
 
         def around(self, name, sql, do):
             if (name, sql) != ("target", "COMMIT"):

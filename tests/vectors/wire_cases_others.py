@@ -106,6 +106,8 @@ def mistral():
     thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}
     parts = chunk({"content": [thinking, {"type": "text", "text": "hel"}, {"type": "reference", "reference_ids": [1]}]})
     good("parts", hello, events(parts, chunk({"content": "lo"}), stop, "[DONE]"), "content in parts", "MI3")
+    later = chunk({"content": [{"type": "later", "text": "x"}, {"type": "text", "text": "hello"}]})
+    good("parts_later", hello, events(later, stop, "[DONE]"), "a part of a later type, though it has a text", "MI3")
     one, two = ("f", "a", '{"a":1}'), ("f", "b", '{"a":2}')
     whole = called(piece('{"a":1}', "f", id="a"), piece('{"a":2}', "f", id="b"))
     good("calls_one_index", answer(calls=[one, two], reason="tool_calls"), whole, "two calls, both index 0", "MI4")
@@ -155,6 +157,8 @@ def cohere():
     good("text", heard, events(*hello, end(), named=True), "a text in two pieces", "CO1")
     bad("no_start", "no-terminal", events(*hello[1:], end()), "message-start is missing", "CO1")
     bad("start_twice", "contradiction", events(start, *hello, end()), "message-start twice", "CO1")
+    late = [*hello[1:], start, end()]
+    bad("start_late", "no-terminal", events(*late), "message-start after the content", "CO1")
     bad("end_alone", "no-terminal", events(end()), "nothing but message-end", "CO1")
     plan = event("tool-plan-delta", tool_plan="First")
     others = [start, plan, {"type": "debug", "prompt": "p"}, *hello[1:], {"type": "later"}]
@@ -199,7 +203,11 @@ def cohere():
     billed = end(usage={"billed_units": {"input_tokens": 9.0, "output_tokens": 7.0}})
     good("billed", heard, events(*hello, billed), "only billed units, spelled as 7.0", "CO10")
     function = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}}
-    content = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "hello"}]
+    content = [
+        {"type": "thinking", "thinking": "hm"},
+        {"type": "later", "text": "x"},
+        {"type": "text", "text": "hello"},
+    ]
     said = {"role": "assistant", "content": content, "tool_calls": [function]}
     usage = {"tokens": {"input_tokens": 9, "output_tokens": 7}}
     document = {"id": "x", "finish_reason": "TOOL_CALL", "message": said, "usage": usage}

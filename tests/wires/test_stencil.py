@@ -213,7 +213,7 @@ def test_recognising_is_reading(wire, seed):
 @pytest.mark.soak
 @pytest.mark.parametrize("wire", READERS)
 @given(st.integers())
-@settings(max_examples=5_000)
+@settings(max_examples=2_000)
 def test_recognising_is_reading_at_length(wire, seed):
     rng = random.Random(seed)
     fast, slow = both(wire, damaged(base(wire, rng), rng), rng)

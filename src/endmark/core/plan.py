@@ -170,9 +170,7 @@ def _common(document: dict[str, Any], where: _Where) -> "tuple[Plan, hashlib._Ha
     if type(count) is not int:  # P11: true is not 1, 3.0 is not 3
         where.refuse(Signal.WRONG_TYPE, lambda: f"stmt_count is {short(count)}, an integer was expected")
     if count != len(statements):  # P12
-        where.refuse(
-            Signal.WRONG_COUNT, lambda: f"stmt_count says {count}, {len(statements)} arrived"
-        )
+        where.refuse(Signal.WRONG_COUNT, lambda: f"stmt_count says {count}, {len(statements)} arrived")
     down, sha_down = None, None
     if "down" in document:  # P13: same rules, same length
         down, sha_down = _statements(document["down"], "down", where)

@@ -167,8 +167,9 @@ class OpenAIChat(EventReader):
         _check_refusal(message)
         calls: list[_Call] = []
         for call in a_list(message.get("tool_calls"), "tool_calls"):
-            calls.append(_Call(_kind(an_object(call, "a tool call"))))
-            _extend_call(calls[-1], call)
+            called = an_object(call, "a tool call")
+            calls.append(_Call(_kind(called)))
+            _extend_call(calls[-1], called)
         if function_call := an_object(message.get("function_call"), "function_call"):
             calls.append(_Call("function"))
             _extend(calls[-1], function_call, "arguments")

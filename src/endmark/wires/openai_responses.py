@@ -254,11 +254,11 @@ def _check_copy(item: _Item, copy: dict[str, Any]) -> None:
     if item.kind in _CALLS:
         _check_equal(item.call, copy.get(_CALLS[item.kind]), "its item")
     elif item.kind == "message":
-        content = a_list(copy.get("content"), "content")
+        content = [an_object(part, "a content part") for part in a_list(copy.get("content"), "content")]
         if len(content) != len(item.parts):
             refuse(Signal.WRONG_COUNT, f"{len(item.parts)} content parts were streamed, the copy holds {len(content)}")
         for part, twin in zip(item.parts, content, strict=True):
-            _require(part, a_string(an_object(twin, "a part").get("type"), "the type of a part"), "its copy")
+            _require(part, a_string(twin.get("type"), "the type of a content part"), "its copy")
             if part.kind == "output_text":
                 _check_equal(part, twin.get("text"), "its item")
 
@@ -285,12 +285,13 @@ def _draft(response: dict[str, Any], proof: tuple[str, ...]) -> Draft:
     """OR13 OR14: the answer that a completed response holds."""
     texts: list[str] = []
     calls: list[ToolCall] = []
-    for item in a_list(response.get("output"), "output"):
-        kind = a_string(an_object(item, "an output item").get("type"), "the type of an item")
+    for entry in a_list(response.get("output"), "output"):
+        item = an_object(entry, "an output item")
+        kind = a_string(item.get("type"), "the type of an item")
         _check_item_status(item)
         if kind == "message":
-            for part in a_list(item.get("content"), "content"):
-                if an_object(part, "a content part").get("type") == "refusal":  # OR11
+            for part in [an_object(part, "a content part") for part in a_list(item.get("content"), "content")]:
+                if part.get("type") == "refusal":  # OR11
                     refuse(Signal.BAD_STOP, "the model refused to answer")
                 if part.get("type") == "output_text":
                     texts.append(a_string(part.get("text"), "text"))

@@ -181,11 +181,14 @@ class SqliteSession:
         conn.set_authorizer(guard.authorizer)
         conn.text_factory = bytes  # what a SELECT of the plan returns is not looked at
         with contextlib.closing(conn.cursor()) as cursor:  # one left open would keep the file open, too
-            execute, stop, add = cursor.execute, clock.stop, rows.append
+            execute, stop, add, look = cursor.execute, clock.stop, rows.append, time.monotonic
+            timeout = clock.timeout
+            clock.deadline = look() + timeout
             total = conn.total_changes
             count = len(statements)
+            often = count < 1_000  # else one word in 64 is enough, and costs less
             for at, statement in enumerate(statements, 1):
-                clock.begin(at)
+                clock.statement = at
                 guard.compiled = False
                 if execute(statement).description is not None:
                     for _row in cursor:
@@ -196,15 +199,17 @@ class SqliteSession:
                     raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds no SQL at all", at)
                 if not conn.in_transaction:
                     raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} ended the transaction", at)
-                if clock.is_late():  # one SQL function can outlast every look of the progress handler
-                    raise Failed(Signal.STATEMENT_TIMEOUT, f"statement {at} ran longer than {clock.timeout:g} s", at)
+                if (seen := look()) > clock.deadline:  # one SQL function can outlast the progress handler
+                    raise Failed(Signal.STATEMENT_TIMEOUT, f"statement {at} ran longer than {timeout:g} s", at)
+                clock.deadline = seen + timeout
                 if (by := stop()) is not None:
                     raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at)
                 now = conn.total_changes
                 add(now - total)
                 total = now
-                progress(at, count)
-        clock.begin(count + 1)
+                if often or not at % 64 or at == count:
+                    progress(at, count)
+        clock.statement = count + 1
         conn.set_authorizer(None)
         conn.text_factory = str
 
@@ -273,17 +278,10 @@ class _Clock:
         self.statement = 0
         self.late = False
         self.stopped: str | None = None
-        self._deadline = time.monotonic() + timeout
-
-    def begin(self, statement: int) -> None:
-        self.statement = statement
-        self._deadline = time.monotonic() + self.timeout
-
-    def is_late(self) -> bool:
-        return time.monotonic() > self._deadline
+        self.deadline = time.monotonic() + timeout
 
     def __call__(self) -> int:
-        self.late = self.is_late()
+        self.late = time.monotonic() > self.deadline
         self.stopped = self.stop()
         return int(self.late or self.stopped is not None)
 
