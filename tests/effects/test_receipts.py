@@ -292,10 +292,12 @@ def test_a_receipt_that_cannot_be_written_as_it_is_stops_the_job(tmp_path, table
     assert (dump(path), files(path)) == (before, bytes_before)
 
 
-def test_an_id_that_differs_in_case_is_another_job(tmp_path):
-    """Where the table folds case the second job is refused; it is never taken for the first, nor the first for it."""
+@pytest.mark.parametrize("conflict", ["", " ON CONFLICT REPLACE", " ON CONFLICT IGNORE"])
+def test_an_id_that_differs_in_case_is_another_job(tmp_path, conflict):
+    """Where the table folds case the second job is refused; it is never taken for the first, nor takes its row."""
     path = tmp_path / "target.db"
-    make_database(path, "rollback", (*SEED, PUBLISHED.replace("TEXT PRIMARY", "TEXT COLLATE NOCASE PRIMARY")))
+    table = PUBLISHED.replace("TEXT PRIMARY KEY", f"TEXT COLLATE NOCASE PRIMARY KEY{conflict}")
+    make_database(path, "rollback", (*SEED, table))
     run(path, ["CREATE TABLE a (x)"], "JOB")
     assert receipt(path, "job") is None
     before = dump(path)
@@ -303,6 +305,15 @@ def test_an_id_that_differs_in_case_is_another_job(tmp_path):
         run(path, ["CREATE TABLE b (x)"], "job")
     assert dump(path) == before
     assert receipt(path, "JOB").status == "applied"
+
+
+def test_a_trigger_of_our_name_on_another_table_is_no_table_of_ours(tmp_path):
+    path = tmp_path / "target.db"
+    trigger = "CREATE TRIGGER schema_jobs AFTER DELETE ON users BEGIN SELECT 1; END"
+    make_database(path, "rollback", (*SEED, trigger))
+    assert receipt(path) is None
+    run(path, ["CREATE TABLE a (x)"])
+    assert receipt(path).status == "applied"
 
 
 def test_a_receipt_of_another_tool_has_no_counts(tmp_path):
