@@ -15,6 +15,7 @@ from endmark.core.refusal import Refused, Signal
 
 MAX_DEPTH = 64
 _SAFE_DEPTH = 1000  # as deep as the decoder may go on any stack, whatever limit the host has set
+_BLOCK = 1 << 14
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _SPACE = " \t\r\n"
@@ -54,15 +55,14 @@ def loads(raw: bytes, start: int = 0, end: int | None = None, expected: int | No
     found: list[Signal] = []
     shallow = False
     try:
-        text = str(memoryview(raw)[start:stop], "utf-8")  # J3
-        # Two looks at the bytes while the cache still holds them; both are rare in what passes.
-        shallow = not _may_be_deeper(MAX_DEPTH, raw, start, stop)
-        escapes = raw.find(b"\\", start, stop) >= 0
-        if not shallow and _may_be_deeper(_SAFE_DEPTH, raw, start, stop):
+        opened, escapes = _glance(raw, start, stop)
+        shallow = opened <= MAX_DEPTH
+        if opened > _SAFE_DEPTH:
             if _is_deep(raw, start, stop):  # J1
                 raise Refused(Signal.TOO_DEEP, len(raw), expected, _SAYS[Signal.TOO_DEEP])
             shallow = True
-        value = _decoder(found).decode(text)  # J4
+        text = str(memoryview(raw)[start:stop], "utf-8")  # J3
+        value = _decode(text, found)  # J4
     except (ValueError, RecursionError) as fault:
         undecodable = _why_undecodable(fault, raw, start, stop, shallow)
         raise Refused(undecodable, len(raw), expected, lambda: _explain(undecodable, raw, start, stop)) from None
@@ -80,26 +80,21 @@ def loads(raw: bytes, start: int = 0, end: int | None = None, expected: int | No
 
 
 class Documents:
-    """`loads` for the many small documents of one stream: its decoder is built once. Not for two threads at a time."""
+    """`loads` for the many small documents of one stream, without what pays only for large ones."""
 
-    __slots__ = ("_found", "_scan")
-
-    def __init__(self) -> None:
-        self._found: list[Signal] = []
-        self._scan: Callable[[str, int], tuple[Any, int]] = _decoder(self._found).scan_once  # type: ignore[attr-defined]
+    __slots__ = ()
 
     def loads(self, raw: bytes) -> dict[str, Any]:
         """What `loads(raw)` returns or raises. Whatever is not plainly strict goes there to be judged."""
         # Bytes as numbers: in a short text a needle of type bytes costs five times as much.
         if raw.count(0x5B) > MAX_DEPTH // 2 or raw.count(0x7B) > MAX_DEPTH // 2:
             return loads(raw)
-        self._found.clear()
         try:
             text = raw.decode()
-            value, end = self._scan(text, 0)
-        except (ValueError, StopIteration, RecursionError):
+            value, end = _SCAN(text, 0)
+        except (ValueError, StopIteration, RecursionError, _NotStrict):
             return loads(raw)
-        if end != len(text) or type(value) is not dict or self._found or (0x5C in raw and _HALF_PAIR.search(raw)):
+        if end != len(text) or type(value) is not dict or (0x5C in raw and _HALF_PAIR.search(raw)):
             return loads(raw)
         return value
 
@@ -117,12 +112,24 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _decoder(found: list[Signal]) -> json.JSONDecoder:
-    """A decoder that notes what is not strict instead of stopping: whether the text decodes at all is judged first."""
+class _NotStrict(Exception):
+    """What was read is not strict; the text may yet turn out not to decode at all."""
 
-    def note(signal: Signal) -> None:
-        if signal not in found:
-            found.append(signal)
+
+def _stop(_signal: Signal) -> None:
+    raise _NotStrict
+
+
+def _decode(text: str, found: list[Signal]) -> Any:
+    """The value of a text, and in `found` what is not strict in it. Raises ValueError for what does not decode."""
+    try:
+        return _STRICT.decode(text)
+    except _NotStrict:  # what, and whether the text decodes at all, is asked only now
+        return _decoder(lambda signal: None if signal in found else found.append(signal)).decode(text)
+
+
+def _decoder(note: Callable[[Signal], None]) -> json.JSONDecoder:
+    """A decoder that tells `note` of all that is not strict, and reads on if that returns."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         value = dict(items)
@@ -150,6 +157,10 @@ def _decoder(found: list[Signal]) -> json.JSONDecoder:
     return json.JSONDecoder(object_pairs_hook=pairs, parse_int=integer, parse_float=real, parse_constant=constant)
 
 
+_STRICT = _decoder(_stop)
+_SCAN: Callable[[str, int], tuple[Any, int]] = _STRICT.scan_once  # type: ignore[attr-defined]
+
+
 def _why_undecodable(fault: Exception, raw: bytes, start: int, stop: int, shallow: bool) -> Signal:
     if not shallow and _is_deep(raw, start, stop):
         return Signal.TOO_DEEP  # J1 is judged on the brackets alone, so it does not matter what else is wrong
@@ -162,28 +173,33 @@ def _why_undecodable(fault: Exception, raw: bytes, start: int, stop: int, shallo
     # J2: nothing is missing if a whole object stands before that; something is too much.
     text = str(memoryview(raw)[start:stop], "utf-8").lstrip(_SPACE)
     try:
-        value, _ = _decoder([]).raw_decode(text)
+        value, _ = _decoder(lambda _signal: None).raw_decode(text)
     except ValueError:
         return Signal.NOT_JSON
     return Signal.TWO_DOCUMENTS if isinstance(value, dict) else Signal.NOT_JSON
 
 
-def _may_be_deeper(limit: int, raw: bytes, start: int, stop: int) -> bool:
-    """Whether there are brackets enough to nest deeper than `limit`, in strings or not. find() stops counting early."""
-    for bracket in (b"[", b"{"):
-        at = start - 1
-        for _ in range(limit // 2 + 1):
-            at = raw.find(bracket, at + 1, stop)
-            if at < 0:
-                break
-        else:
-            return True
-    return False
+def _glance(raw: bytes, start: int, stop: int) -> tuple[int, bool]:
+    """How many brackets open, in strings or not, and whether there is any escape. Counting stops where enough is known.
+
+    Block by block, so that a large text is fetched from memory once and not once for each of the three.
+    """
+    opened, escapes, block = 0, False, start
+    while block < stop:
+        end = block + _BLOCK if block + _BLOCK < stop else stop
+        escapes = escapes or raw.find(b"\\", block, end) >= 0
+        for bracket in (b"[", b"{"):
+            at = raw.find(bracket, block, end)
+            while at >= 0 and opened <= _SAFE_DEPTH:
+                opened += 1
+                at = raw.find(bracket, at + 1, end)
+        block = end
+    return opened, escapes
 
 
 def _is_deep(raw: bytes, start: int, stop: int) -> bool:
     """Whether brackets outside strings nest deeper than MAX_DEPTH, read left to right whatever else is wrong (J1)."""
-    if not _may_be_deeper(MAX_DEPTH, raw, start, stop):
+    if _glance(raw, start, stop)[0] <= MAX_DEPTH:
         return False
     depth, at = 0, start
     while at < stop:
@@ -236,7 +252,7 @@ def _explain(signal: Signal, raw: bytes, start: int, stop: int) -> str:
     early = f"the JSON ended early, after {stop:,} bytes"
     try:
         text = str(memoryview(raw)[start:stop], "utf-8")
-        _decoder([]).decode(text)
+        _decode(text, [])
     except UnicodeDecodeError as fault:
         # A sequence that merely stops at the last byte was cut; any other is malformed where it starts.
         if fault.end == stop - start and fault.reason == "unexpected end of data":
