@@ -62,7 +62,7 @@ class Intake:
         body_sha256 = hashlib.sha256(raw).hexdigest()
         try:
             proven = proof.prove(raw, delivery.cap, delivery.verify)
-            proven_plan, level, evidence = _plan_in(proven, delivery, min_evidence, max_statements)
+            proven_plan, level, evidence = _plan_in(proven, delivery)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where)
         new = New(
@@ -83,6 +83,7 @@ class Intake:
         if known is not None:
             return self.known(known, new)
         try:
+            _check_demands(proven_plan, level, proven, min_evidence, max_statements)
             self._check_retry(proven_plan, len(raw), proven.expected_bytes)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where, proven_plan.job_id)
@@ -151,9 +152,7 @@ class Intake:
         return outcome_of(self._ledger.record(rejected, self._clock(), body=None)[0])
 
 
-def _plan_in(
-    proven: Proven, delivery: Delivery, min_evidence: Level, max_statements: int | None
-) -> tuple[Plan, Level, tuple[str, ...]]:
+def _plan_in(proven: Proven, delivery: Delivery) -> tuple[Plan, Level, tuple[str, ...]]:
     """The plan in what was proven, its level and evidence. Raises Refused for anything that may not be applied."""
 
     def refuse(signal: Signal, detail: str) -> Refused:
@@ -170,13 +169,24 @@ def _plan_in(
         raise refuse(Signal.BAD_ID, f"the id given outside is {delivery.job_id}, the body says {value.job_id}")
     if _GATES_OWN.search(value.job_id):
         raise refuse(Signal.BAD_ID, f"job_id is {value.job_id}; ids that end in .revert are the gate's own")
+    return value, level, evidence
+
+
+def _check_demands(
+    proven_plan: Plan, level: Level, proven: Proven, min_evidence: Level, max_statements: int | None
+) -> None:
+    """What the target asks of a plan that is proven whole. What is refused here has spent its id. Raises Refused."""
     if level < min_evidence:
-        raise refuse(
+        raise Refused(
             Signal.WEAK_EVIDENCE,
+            proven.received_bytes,
+            proven.expected_bytes,
             f"the target demands the evidence {min_evidence.word}, the plan is {level.word}",
         )
-    if max_statements is not None and value.stmt_count > max_statements:
-        raise refuse(
-            Signal.WRONG_COUNT, f"{value.stmt_count} statements arrived, the target takes at most {max_statements}"
+    if max_statements is not None and proven_plan.stmt_count > max_statements:
+        raise Refused(
+            Signal.WRONG_COUNT,
+            proven.received_bytes,
+            proven.expected_bytes,
+            f"{proven_plan.stmt_count} statements arrived, the target takes at most {max_statements}",
         )
-    return value, level, evidence

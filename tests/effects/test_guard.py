@@ -338,6 +338,11 @@ def test_a_name_that_only_looks_like_ours_is_free(database):
     )
 
 
+@pytest.mark.parametrize("name", ["schema_jobs_archive", "old_schema_jobs", "schema_jobs2", "my$schema_jobs"])
+def test_a_longer_name_that_holds_ours_is_free(database, name):
+    run(database, [f"CREATE TABLE {name} (x)", f"CREATE VIEW v AS SELECT * FROM {name}"])
+
+
 # --- the session afterwards
 
 

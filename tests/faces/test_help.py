@@ -137,3 +137,21 @@ def test_an_apply_without_a_question_imports_no_parser(shell):
     found = imported(shell, "apply", "job-1.json", "--to", "sqlite:///app.db", "--yes", "--json")
     assert "sqlite3" in found
     assert "sqlglot" not in found
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["check", "--json"], "Missing argument 'FILE|-'"),
+        (["jobs", "--json", "--nothing"], "No such option"),
+        (["chekc", "x", "--json"], "Did you mean 'check'?"),
+    ],
+    ids=["missing", "unknown", "typo"],
+)
+def test_a_line_that_cannot_be_read_is_answered_in_json_too(shell, arguments, part):
+    said = shell.run(*arguments)
+    assert said.code == 2
+    assert said.object["state"] == "not-tried"
+    assert said.object["signal"] == "usage"
+    assert part in said.object["detail"]
+    assert said.object["exit_code"] == 2

@@ -357,6 +357,19 @@ def test_more_statements_than_the_target_takes_are_refused(world, most):
         assert world.receipts() == {}
 
 
+@pytest.mark.parametrize(
+    "asks", [Options(min_evidence=Level.SEALED), Options(max_statements=1)], ids=["level", "count"]
+)
+def test_a_whole_plan_that_asks_too_much_of_its_target_has_spent_its_id(world, asks):
+    first = world.apply("j1", ONE, options=asks)
+    again = world.apply("j1", ONE)
+    assert (again.state, again.attempt_id) == (first.state, first.attempt_id)
+    assert again.detail.startswith("Delivered before, nothing was done now.")
+    other = world.apply("j1", ["CREATE TABLE other (x)"])
+    assert (other.state, other.signal) == ("rejected", "id-reused")
+    assert world.receipts() == {}
+
+
 def test_only_a_plan_is_applied(world):
     before = world.files()
     for raw in (mc1.seal(b'{"any":"body"}'), b"", b"{}", b"MC1 5", b"null"):

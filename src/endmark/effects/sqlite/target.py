@@ -1,6 +1,7 @@
 """The session with a SQLite target: its lock, one guarded transaction, its commit."""
 
 import contextlib
+import re
 import sqlite3
 import stat
 import time
@@ -37,6 +38,7 @@ _TROUBLE = frozenset(
 )
 
 
+_NAMES_OURS = re.compile(rf"(?<![\w$])(?:{'|'.join(sorted(OURS))})(?![\w$])", re.ASCII | re.IGNORECASE)
 _Key = tuple[str, int | None, str]  # a broken foreign key: its table, its row, its parent
 
 
@@ -308,8 +310,9 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 def _objects_naming_ours(conn: sqlite3.Connection) -> set[tuple[str, ...]]:
-    """Triggers, views and tables, permanent or temporary, whose SQL holds one of our names. Names have one spelling in
-    SQLite but for case and quotes, so a search of the text misses none; one in a comment is refused too."""
+    """Triggers, views and tables, permanent or temporary, whose SQL holds one of our names as a word of its own. Names
+    have one spelling in SQLite but for case and quotes, so a search of the text misses none; one in a comment is
+    refused too."""
     holds = " OR ".join(f"instr(lower(sql), '{ours}')" for ours in sorted(OURS))
     ours = ", ".join(f"'{name}'" for name in sorted(OURS))
     others = {"main": f"lower(tbl_name) NOT IN ({ours})", "temp": "1"}  # ours are main's: receipts.check looks at them
@@ -317,6 +320,7 @@ def _objects_naming_ours(conn: sqlite3.Connection) -> set[tuple[str, ...]]:
         row
         for schema, other in others.items()
         for row in conn.execute(f"SELECT type, name, sql FROM {schema}.sqlite_master WHERE ({holds}) AND {other}")  # noqa: S608
+        if _NAMES_OURS.search(row[2])
     }
 
 

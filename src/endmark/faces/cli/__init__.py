@@ -129,6 +129,10 @@ def run(arguments: list[str]) -> int:
         code = commands.main(args=arguments, prog_name="endmark", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except click.UsageError as fault:
+        if "--json" in arguments:
+            from endmark.faces.cli.common import usage
+
+            return usage(fault.format_message(), fault.exit_code)
         _explain(fault)
         return fault.exit_code
     except (click.Abort, KeyboardInterrupt):

@@ -73,6 +73,11 @@ def not_tried(signal: str, detail: str, exit_code: int, onward: Next = Next.NONE
     return Outcome(state="not-tried", signal=signal, detail=detail, next=onward, exit_code=exit_code, at=at())
 
 
+def usage(detail: str, exit_code: int) -> int:
+    """Answer a command line that asked for `--json` and could not be read. Returns the exit code."""
+    return _deliver(of_outcome(not_tried("usage", _sentence(detail), exit_code)), as_json=True)
+
+
 def at() -> str:
     """The time in the spelling of records."""
     return now().isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
