@@ -219,7 +219,7 @@ LARGE = {
 @pytest.mark.parametrize("megabytes", [8, pytest.param(64, marks=pytest.mark.soak)])
 def test_peak_memory_of_a_large_plan(case, megabytes, tmp_path):
     statements, most = LARGE[case]
-    raw = dump(document(statements(megabytes * 1024 * 1024 * 95 // 100)))
+    raw = dump(document(statements(megabytes * 1024 * 1024 * 9 // 10)))
     form, times = peak(tmp_path, raw)
     assert form == "plan"
     assert times <= most

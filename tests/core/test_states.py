@@ -3,7 +3,7 @@
 from endmark.core import outcome, states
 from endmark.core.decision import Next
 from endmark.core.refusal import Refused, Signal
-from endmark.core.states import DECISION_MOVES, EXIT, FINISHED, MOVES, REVIEW_MOVES, Review, State, Verdict
+from endmark.core.states import DECISION_MOVES, EXIT, FINISHED, MOVES, REVIEW_MOVES, Decision, Review, State
 
 
 def roads_into(state, moves=MOVES):
@@ -36,7 +36,7 @@ def test_a_finished_state_never_moves():
 
 
 def test_tables_cover_their_states_and_nothing_moves_to_itself():
-    for moves, kind in ((MOVES, State), (REVIEW_MOVES, Review), (DECISION_MOVES, Verdict)):
+    for moves, kind in ((MOVES, State), (REVIEW_MOVES, Review), (DECISION_MOVES, Decision)):
         assert set(moves) == set(kind)
         for state, onward in moves.items():
             assert state not in onward
@@ -51,10 +51,10 @@ def test_reviews():
 
 def test_decisions():
     """S4: only a pass merges, a fail outweighs it, and nothing comes back from a fail."""
-    assert roads_into(Verdict.MERGED, DECISION_MOVES) == {Verdict.PASS}
-    assert roads_into(Verdict.PASS, DECISION_MOVES) == {Verdict.PENDING}
-    assert roads_into(Verdict.FAIL, DECISION_MOVES) == {Verdict.PENDING, Verdict.PASS}
-    assert DECISION_MOVES[Verdict.FAIL] == DECISION_MOVES[Verdict.INCOMPLETE] == ()
+    assert roads_into(Decision.MERGED, DECISION_MOVES) == {Decision.PASS}
+    assert roads_into(Decision.PASS, DECISION_MOVES) == {Decision.PENDING}
+    assert roads_into(Decision.FAIL, DECISION_MOVES) == {Decision.PENDING, Decision.PASS}
+    assert DECISION_MOVES[Decision.FAIL] == DECISION_MOVES[Decision.INCOMPLETE] == ()
 
 
 def test_what_may_be_retried():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from endmark.core.states import EXIT, Verdict
+from endmark.core.states import EXIT, Decision
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.parent.parent / "docs" / "incidents.md"
@@ -17,8 +17,8 @@ ROOMS = {"MariaDB", "doctor", "ledger", "patch gate", "replay", "sources", "wire
 # The states a row may end in, with their exit codes: those of a job, of a decision, and of what was not tried.
 EXITS: dict[str, int] = {
     **{state.value: code for state, code in EXIT.items()},
-    Verdict.PASS.value: 0,
-    Verdict.FAIL.value: 1,
+    Decision.PASS.value: 0,
+    Decision.FAIL.value: 1,
     "not-tried": 20,
 }
 

@@ -376,7 +376,7 @@ def versions(monkeypatch, *more):
 
 
 SECOND = (2, ("ALTER TABLE attempts ADD COLUMN branch TEXT", "DROP TRIGGER target_stays"))
-THIRD = (3, ("CREATE TABLE reviews (n INTEGER PRIMARY KEY) ",))
+THIRD = (3, ("CREATE TABLE comments (n INTEGER PRIMARY KEY) ",))
 
 
 def test_an_older_version_is_brought_up(path, monkeypatch):
@@ -386,7 +386,7 @@ def test_an_older_version_is_brought_up(path, monkeypatch):
     with Ledger.open(path, create=False) as ledger:
         assert ledger.get(entry.attempt_id) == entry
         assert ledger._connection.execute("SELECT branch FROM attempts").fetchall() == [(None,)]
-        assert ledger._connection.execute("SELECT * FROM reviews").fetchall() == []
+        assert ledger._connection.execute("SELECT * FROM comments").fetchall() == []
     assert identity(path)[1] == 3
     before = dump(path)
     Ledger.open(path, create=False).close()

@@ -7,7 +7,8 @@ import pytest
 from tests.ledger.plans import NOW, ROADS, a_plan, book_with, open_book
 
 from endmark.core.states import State
-from endmark.ledger.entry import new_attempt_id, stamp
+from endmark.ledger.entry import stamp
+from endmark.ledger.ids import new_id
 
 
 @pytest.fixture
@@ -57,15 +58,15 @@ def test_times(ledger):
 
 
 def test_ids_sort_by_time():
-    ids = [new_attempt_id(NOW + timedelta(milliseconds=step)) for step in range(200)]
+    ids = [new_id("att", NOW + timedelta(milliseconds=step)) for step in range(200)]
     assert ids == sorted(ids)
-    assert len({new_attempt_id(NOW) for _ in range(1000)}) == 1000
+    assert len({new_id("att", NOW) for _ in range(1000)}) == 1000
     assert all(re.fullmatch(r"att_[0-9a-hjkmnp-tv-z]{26}", name) for name in ids)
 
 
 def test_an_id_holds_its_millisecond():
     digits = "0123456789abcdefghjkmnpqrstvwxyz"
     number = 0
-    for digit in new_attempt_id(NOW)[4:]:
+    for digit in new_id("att", NOW)[4:]:
         number = number * 32 + digits.index(digit)
     assert number >> 80 == int(NOW.timestamp() * 1000)

@@ -34,7 +34,7 @@ class Review(StrEnum):
     INCOMPLETE = "incomplete"
 
 
-class Verdict(StrEnum):
+class Decision(StrEnum):
     """The states of a decision about a patch."""
 
     PENDING = "pending"
@@ -73,13 +73,13 @@ REVIEW_MOVES: dict[Review, tuple[Review, ...]] = {
 }
 
 # S4: decisions; `incomplete` blocks, and any complete `fail` outweighs every `pass` until the merge
-DECISION_MOVES: dict[Verdict, tuple[Verdict, ...]] = {
-    Verdict.PENDING: (Verdict.PASS, Verdict.FAIL, Verdict.INCOMPLETE),
-    Verdict.PASS: (Verdict.FAIL, Verdict.MERGED, Verdict.STALE),
-    Verdict.FAIL: (),
-    Verdict.INCOMPLETE: (),
-    Verdict.MERGED: (),
-    Verdict.STALE: (),
+DECISION_MOVES: dict[Decision, tuple[Decision, ...]] = {
+    Decision.PENDING: (Decision.PASS, Decision.FAIL, Decision.INCOMPLETE),
+    Decision.PASS: (Decision.FAIL, Decision.MERGED, Decision.STALE),
+    Decision.FAIL: (),
+    Decision.INCOMPLETE: (),
+    Decision.MERGED: (),
+    Decision.STALE: (),
 }
 
 FINISHED: frozenset[State] = frozenset(state for state, onward in MOVES.items() if not onward)

@@ -14,8 +14,9 @@ from endmark.core.refusal import CannotTry, Signal
 from endmark.core.states import MOVES, State
 from endmark.ledger import verify
 from endmark.ledger.chain import EVERY, ZERO, checkpoint_hash, event_hash
-from endmark.ledger.entry import COLUMNS, Entry, Event, Moved, New, Report, columns_of, entry_of, new_attempt_id, stamp
+from endmark.ledger.entry import COLUMNS, Entry, Event, Moved, New, Report, columns_of, entry_of, stamp
 from endmark.ledger.file import connect, explained, open_file, unreadable
+from endmark.ledger.ids import new_id
 from endmark.ledger.queries import Queries
 
 __all__ = ["Entry", "Event", "Ledger", "Moved", "New", "Report"]
@@ -26,7 +27,8 @@ _INSERT = (
     f"VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"
 )
 _INSERT_EVENT = (
-    "INSERT INTO events (attempt, seq, hash, at, event, from_state, to_state, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+    "INSERT INTO events (attempt, decision, seq, hash, at, event, from_state, to_state, data) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _INSERT_BODY = "INSERT INTO bodies (attempt, body) VALUES (?, ?)"
 _INSERT_CHECKPOINT = "INSERT INTO checkpoints (n, first_event, last_event, at, hash) VALUES (?, ?, ?, ?, ?)"
@@ -84,7 +86,7 @@ class Ledger(Queries):
         at = stamp(now)
         facts = msgspec.structs.asdict(new)
         entry = Entry(
-            attempt_id=new_attempt_id(now),
+            attempt_id=new_id("att", now),
             **facts,
             statements_run=None,
             approver=None,
@@ -101,7 +103,7 @@ class Ledger(Queries):
         head = event_hash(ZERO, entry.attempt_id, 1, at, "received", None, State.RECEIVED, data)
         columns = columns_of(facts | {"state": State.RECEIVED})
         _check_evidence(new.evidence)
-        with self._transaction(at, durable):
+        with self.transaction(at, durable):
             if new.owner and new.job_id is not None:
                 owner = self._connection.execute(_OWNED, (new.job_id,)).fetchone()
                 if owner is not None:
@@ -109,7 +111,7 @@ class Ledger(Queries):
             values = (entry.attempt_id, *columns.values(), at, at, 1, head)
             n = self._connection.execute(_INSERT, values).lastrowid
             assert n is not None  # noqa: S101  # an INSERT that did not raise has made a row
-            self._insert_event((n, 1, head, at, "received", None, State.RECEIVED.value, data.decode()))
+            self.add_event((n, None, 1, head, at, "received", None, State.RECEIVED.value, data.decode()))
             if body is not None:
                 self._connection.execute(_INSERT_BODY, (n, body))
             self._move_row(_Row(n, 1, head, entry), State.RECEIVED, new.state, at, {}, {})
@@ -158,7 +160,7 @@ class Ledger(Queries):
             fingerprint_after=fingerprint_after,
             backup=backup,
         )
-        with self._transaction(at, durable):
+        with self.transaction(at, durable):
             row = self._row(attempt_id)
             if row.entry.state is not expect:
                 raise Moved(row.entry)
@@ -182,7 +184,7 @@ class Ledger(Queries):
         if event in ("received", "moved"):
             raise ValueError(f"{event!r} is the name of a move")
         at = stamp(now)
-        with self._transaction(at, durable):
+        with self.transaction(at, durable):
             row = self._row(attempt_id)
             self._append(row, at, event, None, None, {}, data)
             self._connection.execute(_NOTE, (row.events, row.head, row.n))
@@ -210,7 +212,7 @@ class Ledger(Queries):
             raise explained(error, self._path, self._timeout) from error
 
     @contextmanager
-    def _transaction(self, at: str, durable: bool) -> Iterator[None]:
+    def transaction(self, at: str, durable: bool) -> Iterator[sqlite3.Connection]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
         with self._lock:
             self._written = self._last_event = 0
@@ -221,7 +223,7 @@ class Ledger(Queries):
                     self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                     self._durable = durable
                 self._connection.execute("BEGIN IMMEDIATE")
-                yield
+                yield self._connection
                 self._connection.execute("COMMIT")
             except sqlite3.Error as error:
                 self._roll_back()
@@ -272,14 +274,16 @@ class Ledger(Queries):
         raw = msgspec.json.encode({"set": facts, **data} if facts else data)
         row.events += 1
         row.head = event_hash(row.head, row.entry.attempt_id, row.events, at, event, before, after, raw)
-        self._insert_event((row.n, row.events, row.head, at, event, before, after, raw.decode()))
+        self.add_event((row.n, None, row.events, row.head, at, event, before, after, raw.decode()))
 
-    def _insert_event(self, values: tuple[Any, ...]) -> None:
+    def add_event(self, values: tuple[Any, ...]) -> None:
+        """Write one event, within a transaction: number of the attempt, of the decision (one of them None), seq, hash,
+        at, event, from_state, to_state, data."""
         self._last_event = self._connection.execute(_INSERT_EVENT, values).lastrowid or 0
         self._written += 1
 
     def _checkpoint(self, at: str, durable: bool) -> None:
-        with self._transaction(at, durable):
+        with self.transaction(at, durable):
             n, covered, previous = self._connection.execute(_LAST_CHECKPOINT).fetchone() or (0, 0, ZERO)
             (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
             if last > covered:

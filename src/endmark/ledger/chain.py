@@ -4,8 +4,8 @@ L1  A hash is the SHA-256 of its fields in the order given here: first the lengt
     big-endian, then the bytes of each field.
 L2  The hash of an event is taken over nine fields:
       1 the ASCII text `endmark-event-v1`
-      2 the 32-byte hash of the event before it in the same attempt; 32 zero bytes for the first
-      3 attempt_id   4 seq, in decimal: 1, 2, 3, ... within the attempt   5 at   6 event, its name
+      2 the 32-byte hash of the event before it in the same chain; 32 zero bytes for the first
+      3 attempt_id or decision_id   4 seq, in decimal: 1, 2, 3, ... within the chain   5 at   6 event, its name
       7 from_state and 8 to_state, both empty where the event moves nothing; the first event has no from_state
       9 data, the bytes of the stored JSON as they are
     Text is UTF-8; `at` is RFC 3339 in UTC with six decimals and a `Z`.
@@ -16,7 +16,7 @@ L3  The hash of a checkpoint is taken over seven fields:
       7 the hashes of the events first_event..last_event in the order of their ids, 32 bytes each
 L4  first_event is the last_event of the checkpoint before, plus one; the first checkpoint begins at event 1.
 
-There is one chain an attempt, so writers never wait for a common one. A checkpoint fixes all events before it in their
+There is one chain an attempt and one a decision (with its reviews), so writers never wait for a common one. A checkpoint fixes all events before it in their
 order; a copy of its hash kept elsewhere proves the whole book up to it. No key is used: whoever can write the file and
 knows these rules can write another book, and only such a copy shows it.
 """

@@ -1,6 +1,5 @@
 """What the book holds, as values: an attempt, one event of its chain, the report of an audit."""
 
-import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -72,8 +71,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     at: str
     event: str
-    from_state: State | None
-    to_state: State | None
+    from_state: str | None
+    to_state: str | None
     data: dict[str, Any]
     hash: str
 
@@ -147,16 +146,3 @@ def stamp(now: datetime) -> str:
     if now.tzinfo is not UTC:
         now = now.astimezone(UTC)
     return now.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
-
-
-_CROCKFORD = "0123456789abcdefghjkmnpqrstvwxyz"
-_PAIRS = tuple(high + low for high in _CROCKFORD for low in _CROCKFORD)
-
-
-def new_attempt_id(now: datetime) -> str:
-    """`att_` and 26 Crockford base32 digits: 48 bits of milliseconds, then 80 random bits.
-
-    Ids of one clock sort by time, so that their index grows at its right edge.
-    """
-    number = int(now.timestamp() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")
-    return "att_" + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])

@@ -12,7 +12,7 @@ import msgspec
 from endmark.core import strictjson
 from endmark.core.evidence import REVERTED
 from endmark.core.refusal import Refused
-from endmark.core.states import State
+from endmark.core.states import Decision, Review, State
 from endmark.ledger.entry import COLUMNS, Entry, Event, entry_of
 from endmark.ledger.file import explained, unreadable
 
@@ -26,6 +26,7 @@ _EVENTS = (
 )
 
 
+_STATES = {word.value: word.value for kind in (State, Review, Decision) for word in kind}
 _Value = TypeVar("_Value")
 
 
@@ -40,11 +41,11 @@ class Queries:
 
     def get(self, attempt_id: str) -> Entry | None:
         """The attempt with this id."""
-        return _first(self._ask(entry_of, _BY_ID, attempt_id))
+        return _first(self.ask(entry_of, _BY_ID, attempt_id))
 
     def by_job(self, job_id: str) -> Entry | None:
         """The attempt that owns this job id."""
-        return _first(self._ask(entry_of, _BY_JOB, job_id))
+        return _first(self.ask(entry_of, _BY_JOB, job_id))
 
     def find(self, name: str) -> Entry | None:
         """The attempt of this id, else the one that owns `name` as its job id: no job can hide an attempt."""
@@ -60,11 +61,11 @@ class Queries:
 
     def body(self, attempt_id: str) -> bytes | None:
         """The raw bytes kept with this attempt."""
-        return _first(self._ask(lambda row: bytes(row[0]), _BODY, attempt_id))
+        return _first(self.ask(lambda row: bytes(row[0]), _BODY, attempt_id))
 
     def events(self, attempt_id: str) -> list[Event]:
         """The chain of this attempt, oldest first; empty for an unknown id."""
-        return self._ask(_event_of, _EVENTS, attempt_id)
+        return self.ask(event_of, _EVENTS, attempt_id)
 
     def in_state(self, state: State, target: str | None = None) -> list[Entry]:
         """Every attempt in `state` (and for `target`), oldest first; through an index, whatever the size of the book.
@@ -72,7 +73,7 @@ class Queries:
         None is ever left in `received`.
         """
         where, values = _where(state, target)
-        return self._ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n", *values)
+        return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n", *values)
 
     def page(
         self, limit: int, before: str | None = None, state: State | None = None, target: str | None = None
@@ -85,14 +86,15 @@ class Queries:
         if before is not None:
             where += " AND n < (SELECT n FROM attempts WHERE attempt_id = ?)"
             values = (*values, before)
-        return self._ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
+        return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
 
     def close(self) -> None:
         """Close the file. Closing twice is fine."""
         with self._lock:
             self._connection.close()
 
-    def _ask(self, make: Callable[[tuple[Any, ...]], _Value], sql: str, *values: Any) -> list[_Value]:
+    def ask(self, make: Callable[[tuple[Any, ...]], _Value], sql: str, *values: Any) -> list[_Value]:
+        """The rows of a question, each made a value. Raises CannotTry."""
         with self._lock:
             try:
                 rows = self._connection.execute(sql, values).fetchall()
@@ -108,18 +110,24 @@ def _first(values: list[_Value]) -> _Value | None:
     return values[0] if values else None
 
 
-def _event_of(row: tuple[Any, ...]) -> Event:
+def event_of(row: tuple[Any, ...]) -> Event:
+    """The event that a row holds."""
     number, seq, at, event, before, after, data, digest = row
     return Event(
         id=number,
         seq=seq,
         at=at,
         event=event,
-        from_state=State(before) if before else None,
-        to_state=State(after) if after else None,
+        from_state=_state(before),
+        to_state=_state(after),
         data=strictjson.loads(data.encode()),
         hash=digest.hex(),
     )
+
+
+def _state(word: str | None) -> str | None:
+    """The word as it is, if any state is called so. Raises KeyError."""
+    return None if word is None else _STATES[word]
 
 
 def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...]]:

@@ -4,8 +4,9 @@ Every rule is a trigger or a CHECK: a second process, a shell or next year's cod
 file in hand can still do (drop a trigger, then write) is found by `verify`.
 """
 
-from endmark.core.refusal import Signal
 from endmark.core.states import MOVES, State
+from endmark.ledger import patch_schema
+from endmark.ledger.rules import UNKNOWN_SIGNAL, illegal, rule, words
 
 APPLICATION_ID = int.from_bytes(b"endm", "big")
 
@@ -21,21 +22,8 @@ FACTS = (
 )
 
 
-def _words(*words: str) -> str:
-    return ", ".join(f"'{word}'" for word in words)
-
-
-def _unlisted(value: str, *words: str) -> str:
-    """1 unless `value` is one of `words`, also for NULL. (IN would build its list anew for every row.)"""
-    cases = " ".join(f"WHEN '{word}' THEN 0" for word in words)
-    return f"CASE {value} {cases} ELSE 1 END"
-
-
-_ILLEGAL = _unlisted(
-    "OLD.state || '>' || NEW.state", *(f"{state}>{onward}" for state, legal in MOVES.items() for onward in legal)
-)
-_UNKNOWN = _unlisted("NEW.signal", *Signal)
-_UNPROVEN = _words(State.RECEIVED, *(state for state in MOVES[State.RECEIVED] if state is not State.STAGED))
+_ILLEGAL = illegal(MOVES)
+_UNPROVEN = words(State.RECEIVED, *(state for state in MOVES[State.RECEIVED] if state is not State.STAGED))
 
 TABLES = (
     f"""\
@@ -77,7 +65,8 @@ CREATE TABLE attempts (
     """\
 CREATE TABLE events (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    attempt INTEGER NOT NULL REFERENCES attempts (n),
+    attempt INTEGER REFERENCES attempts (n),
+    decision INTEGER REFERENCES decisions (n),
     seq INTEGER NOT NULL,
     hash BLOB NOT NULL CHECK (typeof(hash) = 'blob' AND length(hash) = 32),
     at TEXT NOT NULL,
@@ -85,7 +74,8 @@ CREATE TABLE events (
     from_state TEXT,
     to_state TEXT,
     data TEXT NOT NULL CHECK (typeof(data) = 'text'),
-    UNIQUE (attempt, seq)
+    UNIQUE (attempt, seq),
+    CONSTRAINT of_one CHECK ((attempt IS NULL) <> (decision IS NULL))
 )""",
     "CREATE TABLE bodies (attempt INTEGER PRIMARY KEY REFERENCES attempts (n), body BLOB NOT NULL)",
     """\
@@ -99,21 +89,16 @@ CREATE TABLE checkpoints (
 )
 
 
-def _rule(name: str, says: str, when: str, condition: str | None = None) -> str:
-    body = f"WHEN {condition}\n" if condition else ""
-    return f"CREATE TRIGGER {name} {when}\n{body}BEGIN SELECT RAISE(ABORT, '{says}'); END"
-
-
 # INSERT OR REPLACE deletes without firing a DELETE trigger; the `overwritten` rules stand in its way. Before an INSERT
 # without an explicit number SQLite shows -1 as its NEW.n or NEW.id, hence `> 0`: nothing need be looked up then.
 TRIGGERS = (
-    _rule(
+    rule(
         "attempts_begin_received",
         "an attempt begins as received, with one event and a known signal",
         "BEFORE INSERT ON attempts",
-        f"NEW.state IS NOT 'received' OR NEW.events IS NOT 1 OR {_UNKNOWN}",
+        f"NEW.state IS NOT 'received' OR NEW.events IS NOT 1 OR {UNKNOWN_SIGNAL}",
     ),
-    _rule(
+    rule(
         "attempts_are_not_overwritten",
         "an attempt is never overwritten, and a job has one owner",
         "BEFORE INSERT ON attempts",
@@ -121,33 +106,33 @@ TRIGGERS = (
         "    OR EXISTS (SELECT 1 FROM attempts WHERE attempt_id = NEW.attempt_id)\n"
         "    OR NEW.owner AND EXISTS (SELECT 1 FROM attempts WHERE job_id = NEW.job_id AND owner = 1)",
     ),
-    _rule(
+    rule(
         "attempts_are_numbered",
         "attempts are numbered without a gap",
         "AFTER INSERT ON attempts",
         "NEW.n IS NOT 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.n - 1)",
     ),
-    _rule("attempts_stay", "an attempt is never deleted", "BEFORE DELETE ON attempts"),
-    _rule("identity_stays", "what identifies an attempt never changes", f"BEFORE UPDATE OF {IDENTITY} ON attempts"),
-    _rule(
+    rule("attempts_stay", "an attempt is never deleted", "BEFORE DELETE ON attempts"),
+    rule("identity_stays", "what identifies an attempt never changes", f"BEFORE UPDATE OF {IDENTITY} ON attempts"),
+    rule(
         "moves_are_legal",
         "not a legal move; a finished attempt never moves, and facts change only with a move",
         f"BEFORE UPDATE OF {FACTS} ON attempts",
         _ILLEGAL,
     ),
-    _rule(
+    rule(
         "signals_are_known",
         "not a known signal",
         "BEFORE UPDATE OF signal ON attempts",
-        _UNKNOWN,
+        UNKNOWN_SIGNAL,
     ),
-    _rule(
+    rule(
         "target_stays",
         "a target never changes",
         "BEFORE UPDATE OF target ON attempts",
         "OLD.target IS NOT NULL AND NEW.target IS NOT OLD.target",
     ),
-    _rule(
+    rule(
         "changes_have_their_event",
         "every change of an attempt has its event",
         "BEFORE UPDATE ON attempts",
@@ -155,32 +140,33 @@ TRIGGERS = (
         "    SELECT 1 FROM events WHERE attempt = NEW.n AND seq = NEW.events AND hash = NEW.head\n"
         "    AND coalesce(from_state, OLD.state) = OLD.state AND coalesce(to_state, OLD.state) = NEW.state)",
     ),
-    _rule(
+    rule(
         "events_are_not_overwritten",
         "an event continues the chain of its attempt and is never overwritten",
         "BEFORE INSERT ON events",
         "NEW.id > 0 AND EXISTS (SELECT 1 FROM events WHERE id = NEW.id)\n"
-        "    OR NEW.seq = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.attempt)\n"
-        "    OR NEW.seq IS NOT 1 + coalesce((SELECT max(seq) FROM events WHERE attempt = NEW.attempt), 0)",
+        "    OR NEW.attempt IS NOT NULL AND (\n"
+        "        NEW.seq = 1 AND NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.attempt)\n"
+        "        OR NEW.seq IS NOT 1 + coalesce((SELECT max(seq) FROM events WHERE attempt = NEW.attempt), 0))",
     ),
-    _rule(
+    rule(
         "events_are_numbered",
         "events are numbered without a gap",
         "AFTER INSERT ON events",
         "NEW.id IS NOT 1 AND NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.id - 1)",
     ),
-    _rule("events_stay", "an event is never deleted", "BEFORE DELETE ON events"),
-    _rule("events_never_change", "an event never changes", "BEFORE UPDATE ON events"),
-    _rule(
+    rule("events_stay", "an event is never deleted", "BEFORE DELETE ON events"),
+    rule("events_never_change", "an event never changes", "BEFORE UPDATE ON events"),
+    rule(
         "bodies_come_with_the_attempt",
         "bytes are kept while an attempt is recorded, once",
         "BEFORE INSERT ON bodies",
         "EXISTS (SELECT 1 FROM bodies WHERE attempt = NEW.attempt)\n"
         "    OR NOT EXISTS (SELECT 1 FROM attempts WHERE n = NEW.attempt AND state = 'received')",
     ),
-    _rule("bodies_stay", "kept bytes are never deleted", "BEFORE DELETE ON bodies"),
-    _rule("bodies_never_change", "kept bytes never change", "BEFORE UPDATE ON bodies"),
-    _rule(
+    rule("bodies_stay", "kept bytes are never deleted", "BEFORE DELETE ON bodies"),
+    rule("bodies_never_change", "kept bytes never change", "BEFORE UPDATE ON bodies"),
+    rule(
         "checkpoints_continue",
         "a checkpoint continues the one before",
         "BEFORE INSERT ON checkpoints",
@@ -188,12 +174,12 @@ TRIGGERS = (
         "    OR NEW.first_event IS NOT 1 + coalesce((SELECT last_event FROM checkpoints ORDER BY n DESC LIMIT 1), 0)\n"
         "    OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.last_event)",
     ),
-    _rule("checkpoints_stay", "a checkpoint is never deleted", "BEFORE DELETE ON checkpoints"),
-    _rule("checkpoints_never_change", "a checkpoint never changes", "BEFORE UPDATE ON checkpoints"),
+    rule("checkpoints_stay", "a checkpoint is never deleted", "BEFORE DELETE ON checkpoints"),
+    rule("checkpoints_never_change", "a checkpoint never changes", "BEFORE UPDATE ON checkpoints"),
 )
 
 # Version -> the statements that lead to it from the one before. A file is brought up in one transaction.
 # A change of MOVES or Signal changes triggers: it needs a version that drops and creates those again.
 MIGRATIONS: list[tuple[int, tuple[str, ...]]] = [
-    (1, (*TABLES, *TRIGGERS)),
+    (1, (*TABLES, *patch_schema.TABLES, *TRIGGERS, *patch_schema.TRIGGERS)),
 ]

@@ -10,7 +10,7 @@ from typing import Any
 from endmark.core import strictjson
 from endmark.core.refusal import Refused
 from endmark.core.states import MOVES, State
-from endmark.ledger import schema
+from endmark.ledger import schema, verify_patches
 from endmark.ledger.chain import ZERO, checkpoint_hash, event_hash
 from endmark.ledger.entry import COLUMNS, Report, columns_of
 
@@ -28,7 +28,10 @@ _EVENTS = (
     "WHERE typeof(attempt) = 'integer' ORDER BY attempt, seq"
 )
 _STRAYS = (
-    ("SELECT id FROM events WHERE typeof(attempt) <> 'integer'", "event {} belongs to no attempt"),
+    (
+        "SELECT id FROM events WHERE typeof(attempt) <> 'integer' AND typeof(decision) <> 'integer'",
+        "event {} belongs to no attempt and to no decision",
+    ),
     (
         "SELECT attempt FROM bodies WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE n = attempt)",
         "attempt row {} is missing, its kept bytes are still there",
@@ -59,11 +62,19 @@ class _Audit:
         self._count = 0
         self._done = 0
         self._counts = {table: self._rows(f"SELECT count(*) FROM {table}") for table in _TABLES}  # noqa: S608
-        self._total = self._counts["attempts"] + 2 * self._counts["events"]
+        self._total = self._counts["attempts"] + self._counts["decisions"] + 2 * self._counts["events"]
         self._newest: tuple[int, int, str] | None = None
 
     def run(self) -> Report:
-        for part in (self._file, self._rules, self._checkpoints, self._attempts, self._strays, self._numbers):
+        for part in (
+            self._file,
+            self._rules,
+            self._checkpoints,
+            self._attempts,
+            self._decisions,
+            self._strays,
+            self._numbers,
+        ):
             try:
                 part()
             except sqlite3.DatabaseError as error:
@@ -214,6 +225,9 @@ class _Audit:
             count += 1
         self._problem(f"attempt row {n} is missing, {count} of its events are still there")
 
+    def _decisions(self) -> None:
+        verify_patches.audit(self._connection, self._problem, self._tick)
+
     def _strays(self) -> None:
         for sql, sentence in _STRAYS:
             for (number,) in self._connection.execute(sql):
@@ -251,7 +265,13 @@ class _Audit:
             self._progress(min(self._done, self._total), self._total)
 
 
-_TABLES = {"attempts": ("n", "attempt row"), "events": ("id", "event"), "checkpoints": ("n", "checkpoint")}
+_TABLES = {
+    "attempts": ("n", "attempt row"),
+    "events": ("id", "event"),
+    "checkpoints": ("n", "checkpoint"),
+    "decisions": ("n", "decision row"),
+    "reviews": ("n", "review row"),
+}
 
 
 def _rules_of(connection: sqlite3.Connection) -> dict[str, str]:

@@ -1,0 +1,258 @@
+"""The writing side of the book for patches: each act is one transaction, with an event for every change."""
+
+import hashlib
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from endmark.core.refusal import Signal
+from endmark.core.states import DECISION_MOVES, REVIEW_MOVES, Decision, Review
+from endmark.ledger.book import Ledger
+from endmark.ledger.chain import ZERO, event_hash
+from endmark.ledger.entry import stamp
+from endmark.ledger.ids import new_id
+from endmark.ledger.patch_entry import (
+    Answer,
+    DecisionEntry,
+    DecisionMoved,
+    NewDecision,
+    NewReview,
+    ReviewEntry,
+    stored,
+)
+from endmark.ledger.patch_queries import PatchQueries, row_of
+
+__all__ = ["PatchBook"]
+
+_PASSED_ALIKE = (
+    "SELECT decision_id FROM decisions WHERE diff_sha = ? AND policy_sha256 = ? AND state = 'pass' ORDER BY n"
+)
+
+
+class PatchBook(PatchQueries):
+    """Decisions and reviews in an open ledger. Raises as `Ledger` does, and `DecisionMoved` where that is said."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(ledger)
+        self._ledger = ledger
+
+    def open(self, new: NewDecision, now: datetime) -> DecisionEntry:
+        """Write a new decision as `pending`."""
+        at = stamp(now)
+        identity = msgspec.structs.asdict(new)
+        entry = DecisionEntry(
+            decision_id=new_id("dec", now),
+            **identity,
+            opened_at=at,
+            state=Decision.PENDING,
+            signal=Signal.COMPLETE,
+            evidence=(),
+            detail="",
+            merged=None,
+            approver=None,
+            changed_at=at,
+        )
+        facts = stored(msgspec.structs.asdict(entry))
+        data = msgspec.json.encode({"set": {name: value for name, value in facts.items() if name not in _OF_THE_CHAIN}})
+        chain = event_hash(ZERO, entry.decision_id, 1, at, "opened", None, Decision.PENDING, data)
+        with self._ledger.transaction(at, durable=True) as connection:
+            n = _insert(connection, "decisions", {**facts, "events": 1, "chain": chain})
+            self._ledger.add_event((None, n, 1, chain, at, "opened", None, Decision.PENDING.value, data.decode()))
+        return entry
+
+    def ask(self, decision_id: str, new: NewReview, now: datetime) -> ReviewEntry:
+        """Write that a reviewer is being asked. Raises ValueError for a review id that was used before."""
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as connection:
+            return self._ask(connection, decision_id, new, at)
+
+    def answered(self, review_id: str, answer: Answer, now: datetime, *, body: bytes | None) -> ReviewEntry:
+        """Write what a reviewer answered, and keep `body`, the bytes as judged.
+
+        A complete `fail` moves every unmerged pass of the same diff and policy to `fail`, in the same transaction.
+        Raises KeyError for an unknown review, ValueError for one that is finished.
+        """
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as connection:
+            return self._answer(connection, review_id, answer, at, body)
+
+    def brought(
+        self, decision_id: str, new: NewReview, answer: Answer, now: datetime, *, body: bytes | None
+    ) -> ReviewEntry:
+        """`ask` and `answered` in one transaction: a verdict that came from elsewhere."""
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as connection:
+            self._ask(connection, decision_id, new, at)
+            return self._answer(connection, new.review_id, answer, at, body)
+
+    def move(
+        self,
+        decision_id: str,
+        expect: Decision,
+        to: Decision,
+        now: datetime,
+        *,
+        signal: Signal | None = None,
+        detail: str | None = None,
+        evidence: tuple[str, ...] = (),
+        merged: str | None = None,
+        approver: str | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> DecisionEntry:
+        """Move a decision that is in `expect`; facts given replace what it said, `evidence` is added to it.
+
+        Raises DecisionMoved when it is in another state, KeyError for an unknown one, and CannotTry where the rules of
+        the book forbid it: a pass needs every reviewer's, and no fail.
+        """
+        if to not in DECISION_MOVES[expect]:
+            raise ValueError(f"{expect} > {to} is not a legal move")
+        at = stamp(now)
+        given = {"signal": signal, "detail": detail, "merged": merged, "approver": approver}
+        facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        with self._ledger.transaction(at, durable=True) as connection:
+            return self._move(connection, decision_id, expect, to, at, facts, evidence, data or {})
+
+    def note(self, decision_id: str, event: str, now: datetime, data: Mapping[str, Any]) -> None:
+        """Add an event that moves nothing, in any state. Raises KeyError for an unknown id."""
+        if event in _ACTS:
+            raise ValueError(f"{event!r} is the name of an act")
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as connection:
+            self._append(connection, decision_id, at, event, None, None, {}, data)
+
+    # ---- inside a transaction ---------------------------------------------------------------------------------
+
+    def _ask(self, connection: sqlite3.Connection, decision_id: str, new: NewReview, at: str) -> ReviewEntry:
+        if connection.execute("SELECT 1 FROM reviews WHERE review_id = ?", (new.review_id,)).fetchone():
+            raise ValueError(f"the review id {new.review_id} was used before")
+        identity = msgspec.structs.asdict(new)
+        entry = ReviewEntry(
+            decision_id=decision_id,
+            **identity,
+            asked_at=at,
+            state=Review.ASKED,
+            signal=None,
+            received_bytes=None,
+            expected_bytes=None,
+            body_sha256=None,
+            level=None,
+            evidence=(),
+            detail="",
+            blocking=None,
+            advisory=None,
+            answered_at=None,
+        )
+        n = self._append(
+            connection,
+            decision_id,
+            at,
+            "asked",
+            None,
+            Review.ASKED.value,
+            {},
+            {"review": new.review_id, "set": {name: value for name, value in identity.items() if value is not None}},
+        )
+        facts = stored(msgspec.structs.asdict(entry))
+        del facts["decision_id"]
+        _insert(connection, "reviews", {**facts, "decision": n})
+        return entry
+
+    def _answer(
+        self, connection: sqlite3.Connection, review_id: str, answer: Answer, at: str, body: bytes | None
+    ) -> ReviewEntry:
+        if body is not None and (len(body), hashlib.sha256(body).hexdigest()) != (
+            answer.received_bytes,
+            answer.body_sha256,
+        ):
+            raise ValueError("the bytes to be kept are not those that were judged")
+        entry = self.review(review_id)
+        if entry is None:
+            raise KeyError(review_id)
+        if answer.state not in REVIEW_MOVES[entry.state]:
+            raise ValueError(f"{entry.state} > {answer.state} is not a legal move")
+        facts = msgspec.structs.asdict(answer)
+        known = stored({name: value for name, value in facts.items() if value is not None and name != "state"})
+        self._append(
+            connection,
+            entry.decision_id,
+            at,
+            "answered",
+            entry.state.value,
+            answer.state.value,
+            {},
+            {"review": review_id, "set": known, "body_kept": body is not None},
+        )
+        (n,) = connection.execute("SELECT n FROM reviews WHERE review_id = ?", (review_id,)).fetchone()
+        if body is not None:
+            connection.execute("INSERT INTO answers (review, body) VALUES (?, ?)", (n, body))
+        columns = {**stored(facts), "answered_at": at}
+        names = ", ".join(f"{name} = ?" for name in columns)
+        connection.execute(f"UPDATE reviews SET {names} WHERE n = ?", (*columns.values(), n))  # noqa: S608
+        if answer.state is Review.FAIL:
+            self._fail_alike(connection, entry.decision_id, review_id, at)
+        return msgspec.structs.replace(entry, **facts, answered_at=at)
+
+    def _fail_alike(self, connection: sqlite3.Connection, decision_id: str, review_id: str, at: str) -> None:
+        decision = row_of(connection, decision_id)[3]
+        alike = connection.execute(_PASSED_ALIKE, (decision.diff_sha, decision.policy_sha256)).fetchall()
+        for (passed,) in alike:
+            facts = {"detail": f"review {review_id} of the same diff failed it, and a fail outweighs every pass"}
+            self._move(connection, passed, Decision.PASS, Decision.FAIL, at, facts, (), {"because": review_id})
+
+    def _move(
+        self,
+        connection: sqlite3.Connection,
+        decision_id: str,
+        expect: Decision,
+        to: Decision,
+        at: str,
+        facts: dict[str, Any],
+        evidence: tuple[str, ...],
+        data: Mapping[str, Any],
+    ) -> DecisionEntry:
+        entry = row_of(connection, decision_id)[3]
+        if entry.state is not expect:
+            raise DecisionMoved(entry)
+        if evidence:
+            facts = {**facts, "evidence": entry.evidence + evidence}
+        columns = {**stored(facts), "state": to.value, "changed_at": at}
+        self._append(
+            connection, decision_id, at, "moved", expect.value, to.value, columns, {**data, "set": stored(facts)}
+        )
+        return msgspec.structs.replace(entry, **facts, state=to, changed_at=at)
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        decision_id: str,
+        at: str,
+        event: str,
+        before: str | None,
+        after: str | None,
+        columns: Mapping[str, Any],
+        data: Mapping[str, Any],
+    ) -> int:
+        """Append one event to the decision's chain, and change its row. Returns the row's number."""
+        n, events, chain, _ = row_of(connection, decision_id)
+        raw = msgspec.json.encode(data)
+        digest = event_hash(chain, decision_id, events + 1, at, event, before, after, raw)
+        self._ledger.add_event((None, n, events + 1, digest, at, event, before, after, raw.decode()))
+        changed = {**columns, "events": events + 1, "chain": digest}
+        names = ", ".join(f"{name} = ?" for name in changed)
+        connection.execute(f"UPDATE decisions SET {names} WHERE n = ?", (*changed.values(), n))  # noqa: S608
+        return n
+
+
+_ACTS = ("opened", "asked", "answered", "moved")
+_OF_THE_CHAIN = ("decision_id", "state", "opened_at", "changed_at")
+
+
+def _insert(connection: sqlite3.Connection, table: str, columns: Mapping[str, Any]) -> int:
+    marks = ", ".join("?" * len(columns))
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  # names of our own
+    n = connection.execute(sql, tuple(columns.values())).lastrowid
+    assert n is not None  # noqa: S101  # an INSERT that did not raise has made a row
+    return n

@@ -1,0 +1,117 @@
+"""What can be asked of the book about patches."""
+
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+from endmark.core.states import Decision, Review
+from endmark.ledger.entry import Event, stamp
+from endmark.ledger.patch_entry import (
+    DECISION_COLUMNS,
+    REVIEW_COLUMNS,
+    DecisionEntry,
+    ReviewEntry,
+    decision_of,
+    review_of,
+)
+from endmark.ledger.queries import Queries, event_of
+
+_DECISION = f"SELECT {', '.join(DECISION_COLUMNS)} FROM decisions "  # noqa: S608  # names of our own
+_REVIEW = (
+    f"SELECT decision_id, {', '.join(f'reviews.{name}' for name in REVIEW_COLUMNS)} "  # noqa: S608  # as above
+    "FROM reviews JOIN decisions ON decisions.n = reviews.decision "
+)
+_EVENTS = (
+    "SELECT id, seq, at, event, from_state, to_state, data, hash FROM events "
+    "WHERE decision = (SELECT n FROM decisions WHERE decision_id = ?) ORDER BY seq"
+)
+
+
+class PatchQueries:
+    """The reading side, over an open ledger. Each method raises `CannotTry` when the file cannot be read."""
+
+    def __init__(self, ledger: Queries) -> None:
+        self._queries = ledger
+
+    def get(self, decision_id: str) -> DecisionEntry | None:
+        """The decision with this id."""
+        return self._first(f"{_DECISION}WHERE decision_id = ?", decision_id)
+
+    def review(self, review_id: str) -> ReviewEntry | None:
+        """The attempt at a review with this id."""
+        found = self._queries.ask(review_of, f"{_REVIEW}WHERE review_id = ?", review_id)
+        return found[0] if found else None
+
+    def reviews(self, decision_id: str) -> list[ReviewEntry]:
+        """Every attempt at a review that belongs to this decision, oldest first."""
+        return self._queries.ask(review_of, f"{_REVIEW}WHERE decision_id = ? ORDER BY reviews.n", decision_id)
+
+    def reviews_of_diff(self, diff_sha: str, policy_sha256: str) -> list[ReviewEntry]:
+        """Every attempt at this very diff under this very policy, whichever decision it was for, oldest first."""
+        return self._queries.ask(
+            review_of,
+            f"{_REVIEW}WHERE diff_sha = ? AND policy_sha256 = ? ORDER BY reviews.n",
+            diff_sha,
+            policy_sha256,
+        )
+
+    def failed(self, diff_sha: str, policy_sha256: str) -> ReviewEntry | None:
+        """A complete review that failed this diff under this policy: no later pass outweighs it."""
+        return next((r for r in self.reviews_of_diff(diff_sha, policy_sha256) if r.state is Review.FAIL), None)
+
+    def of_diff(self, diff_sha: str, policy_sha256: str) -> list[DecisionEntry]:
+        """Every decision about this diff under this policy, newest first."""
+        return self._all("WHERE diff_sha = ? AND policy_sha256 = ? ORDER BY n DESC", diff_sha, policy_sha256)
+
+    def on_head(self, repository: str, ref: str, head: str) -> list[DecisionEntry]:
+        """Every decision about this head for this branch, newest first."""
+        return self._all("WHERE repository = ? AND ref = ? AND head = ? ORDER BY n DESC", repository, ref, head)
+
+    def merged_by(self, commit: str) -> DecisionEntry | None:
+        """The decision whose merge made this commit."""
+        return self._first(f"{_DECISION}WHERE state = ? AND merged = ?", Decision.MERGED.value, commit)
+
+    def since(self, moment: datetime, limit: int = 1_000_000) -> list[DecisionEntry]:
+        """Decisions that changed at `moment` or later, oldest first, at most `limit`."""
+        return self._all("WHERE changed_at >= ? ORDER BY n LIMIT ?", stamp(moment), limit)
+
+    def page(self, limit: int, before: str | None = None, state: Decision | None = None) -> list[DecisionEntry]:
+        """At most `limit` decisions, newest first, opened before the one whose id is `before`."""
+        where, values = "WHERE 1", list[Any]()
+        if state is not None:
+            where, values = where + " AND state = ?", [*values, state.value]
+        if before is not None:
+            where += " AND n < (SELECT n FROM decisions WHERE decision_id = ?)"
+            values = [*values, before]
+        return self._all(f"{where} ORDER BY n DESC LIMIT ?", *values, limit)
+
+    def answer(self, review_id: str) -> bytes | None:
+        """The bytes that a reviewer answered, as they were judged."""
+        found = self._queries.ask(
+            lambda row: bytes(row[0]),
+            "SELECT body FROM answers WHERE review = (SELECT n FROM reviews WHERE review_id = ?)",
+            review_id,
+        )
+        return found[0] if found else None
+
+    def events(self, decision_id: str) -> list[Event]:
+        """The chain of this decision, oldest first; empty for an unknown id. States are of it or of a review."""
+        return self._queries.ask(event_of, _EVENTS, decision_id)
+
+    def _all(self, where: str, *values: Any) -> list[DecisionEntry]:
+        return self._queries.ask(decision_of, _DECISION + where, *values)
+
+    def _first(self, sql: str, *values: Any) -> DecisionEntry | None:
+        found = self._queries.ask(decision_of, sql, *values)
+        return found[0] if found else None
+
+
+def row_of(connection: sqlite3.Connection, decision_id: str) -> tuple[int, int, bytes, DecisionEntry]:
+    """The decision's row number, how many events it has, its chain's last hash, and itself. Raises KeyError."""
+    row = connection.execute(
+        f"SELECT n, events, chain, {', '.join(DECISION_COLUMNS)} FROM decisions WHERE decision_id = ?",  # noqa: S608
+        (decision_id,),
+    ).fetchone()
+    if row is None:
+        raise KeyError(decision_id)
+    return row[0], row[1], row[2], decision_of(row[3:])
