@@ -1,6 +1,7 @@
 """What every test stands on: nothing of the user's own state, and the same examples on every machine."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import settings
@@ -8,6 +9,11 @@ from hypothesis import settings
 settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=200)
 settings.register_profile("soak", deadline=None, database=None, max_examples=10_000, print_blob=True)
 settings.load_profile("ci")
+
+# A shell starts what it puts into the background with these ignored, and every program started here would inherit that.
+for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, signal.default_int_handler if _number is signal.SIGINT else signal.SIG_DFL)
 
 # What a shell, an agent's host, git or a CI system may hand down and a test must not see.
 _PREFIXES = ("ENDMARK_", "GIT_", "CLAUDE", "CODEX_")
