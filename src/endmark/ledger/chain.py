@@ -16,9 +16,9 @@ L3  The hash of a checkpoint is taken over seven fields:
       7 the hashes of the events first_event..last_event in the order of their ids, 32 bytes each
 L4  first_event is the last_event of the checkpoint before, plus one; the first checkpoint begins at event 1.
 
-There is one chain an attempt and one a decision (with its reviews), so writers never wait for a common one. A checkpoint
-fixes all events before it in their order; a copy of its hash kept elsewhere proves the whole book up to it. No key is
-used: whoever can write the file and knows these rules can write another book, and only such a copy shows it.
+There is one chain an attempt and one a decision (with its reviews), so writers never wait for a common one. A
+checkpoint fixes all events before it in their order; a copy of its hash kept elsewhere proves the whole book up to it.
+No key is used: whoever can write the file and knows these rules can write another book, and only such a copy shows it.
 """
 
 import hashlib
