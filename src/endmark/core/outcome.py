@@ -49,6 +49,8 @@ _ADVICE = {
     Signal.ID_REUSED: "Nothing was done.",
     Signal.WEAK_EVIDENCE: "Nothing was written. Seal the whole answer where it was captured, and send that under a new "
     "job id.",
+    Signal.MERGE_CONFLICT: "Nothing was written. Merge the base into the head, or rebase the head, and ask again.",
+    Signal.DIFF_OVER_CAP: "Nothing was written. Split the change, or have a person raise the cap, and ask again.",
 }
 
 

@@ -26,6 +26,9 @@ VERBS = {
         "reconcile": "Settle what a crash left, by the receipts in the targets.",
         "ledger": "The book of every attempt: make one, audit it.",
     },
+    "Patches": {
+        "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
+    },
     "Reference": {
         "decisions": "What each fault is treated as, its state and exit code.",
         "rules": "Durable lines for an agent's instructions.",
@@ -103,7 +106,7 @@ def _import(verb: str) -> ModuleType:
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        return import_module(f"endmark.faces.cli.{verb}")
+        return import_module(f"endmark.faces.cli.{verb.replace('-', '_')}")
     finally:
         if was_enabled:
             gc.enable()

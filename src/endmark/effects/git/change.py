@@ -1,0 +1,109 @@
+"""A change: what merging head into base would do to the base's tree, and its identity."""
+
+import re
+from contextlib import ExitStack
+
+import msgspec
+
+from endmark.core import diffsha
+from endmark.core.diffsha import Record
+from endmark.core.refusal import CannotTry
+from endmark.effects.git import history, refs
+from endmark.effects.git.gate import Gate
+from endmark.effects.git.objects import Commit, commits, start_commits, unreadable
+
+_RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
+_RAW_CAP = 1 << 30
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One change, read whole. Nothing in it moves when a branch does.
+
+    `target_ref` is the full name of the branch to merge into. `merge_tree` is the tree of the merge. `records` say
+    which paths differ between the base's tree and that one. `fast_forward`: base is an ancestor of head. `is_merged`:
+    head is an ancestor of base, so that there is nothing to merge.
+    """
+
+    object_format: str
+    target_ref: str
+    base: Commit
+    head: Commit
+    merge_bases: tuple[str, ...]
+    merge_tree: str
+    records: tuple[Record, ...]
+    diff_sha: str
+
+    @property
+    def fast_forward(self) -> bool:
+        return self.base.oid in self.merge_bases
+
+    @property
+    def is_merged(self) -> bool:
+        return self.head.oid in self.merge_bases
+
+
+def read_change(gate: Gate, *, base: str, head: str, ref: str | None = None) -> Change:
+    """Read the change from `base` to `head`: branches, tags, remote branches, HEAD, or full object ids.
+
+    `ref` names the branch to merge into; None stands for the branch that `base` names. Raises Refused
+    (`merge-conflict`), or CannotTry when something is missing, ambiguous, damaged or cannot be told in a shallow clone.
+    """
+    repository = gate.repository
+    at_base, at_head = refs.resolve(repository, base, head)
+    if ref is not None:
+        target = refs.target_ref(repository, ref)[0]
+    elif at_base.branch is not None:
+        target = at_base.branch
+    else:
+        raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
+    oids = [at_base.oid, at_head.oid]
+    with ExitStack() as stack:
+        reading = stack.enter_context(start_commits(gate, oids))
+        relating = stack.enter_context(history.start_merge_bases(gate, *oids))
+        # Begun now, so that it has started by the time base and head are known to be what it compares.
+        comparing = stack.enter_context(gate.start(*_RAW, *oids, cap=_RAW_CAP))
+        base_commit, head_commit = commits(gate, oids, reading.finish())
+        bases = history.merge_bases(gate, base_commit.oid, head_commit.oid, relating.finish())
+        if base_commit.oid in bases:
+            tree = head_commit.tree
+            answer = comparing.finish()
+        else:
+            comparing.end()
+            is_merged = head_commit.oid in bases
+            tree = base_commit.tree if is_merged else history.merge_tree(gate, base_commit.oid, head_commit.oid)
+            answer = gate.run(*_RAW, base_commit.tree, tree, cap=_RAW_CAP)
+    if answer.code != 0:
+        raise unreadable(gate, answer, "diff-tree")
+    records = read_records(answer.out, repository.oid_length)
+    identity = diffsha.Identity(
+        object_format=repository.object_format,
+        target_ref=target,
+        base_commit=base_commit.oid,
+        base_tree=base_commit.tree,
+        head_commit=head_commit.oid,
+        head_tree=head_commit.tree,
+        merge_tree=tree,
+    )
+    try:
+        sha = diffsha.diff_sha(identity, records)
+    except ValueError as fault:
+        raise CannotTry(f"git named what is no set of records: {fault}") from None
+    return Change(
+        object_format=repository.object_format,
+        target_ref=target,
+        base=base_commit,
+        head=head_commit,
+        merge_bases=bases,
+        merge_tree=tree,
+        records=records,
+        diff_sha=sha,
+    )
+
+
+def read_records(raw: bytes, oid_length: int) -> tuple[Record, ...]:
+    """The records that `git diff-tree -r -z --raw --no-abbrev` wrote. Raises CannotTry for any other byte."""
+    form = rb":(\d{6}) (\d{6}) ([0-9a-f]{%d}) ([0-9a-f]{%d}) [ADMT]\0([^\0]+)\0" % (oid_length, oid_length)
+    found = re.findall(form, raw)
+    if sum(len(path) for *_, path in found) + len(found) * (2 * oid_length + 20) != len(raw):
+        raise CannotTry("'git diff-tree' answered in a form that is not known")
+    return tuple([Record(*fields) for fields in found])

@@ -1,0 +1,102 @@
+"""The gate's own bare repository: an empty configuration, no attributes, no hooks; objects are borrowed."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from endmark.core.refusal import CannotTry
+from endmark.effects.git.program import DEFAULT_CAP, Answer, Running
+from endmark.effects.git.quoting import quoted
+from endmark.effects.git.repository import Repository
+
+# `commitGraph`: a cache in the borrowed store that says what is a commit's tree and parents is not believed.
+_CONFIG = """\
+[core]
+	repositoryformatversion = {version}
+	bare = true
+	commitGraph = false
+	logAllRefUpdates = false
+[gc]
+	auto = 0
+[maintenance]
+	auto = false
+"""
+_SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
+
+
+class Gate:
+    """A bare repository in a private folder (mode 0700) that lives as long as the `with` block.
+
+    What it computes depends on objects alone: no configuration, attribute, hook, graft, replacement or index of
+    `repository` is read. `quarantine` is the store of what a push brings, before `pre-receive` has judged it.
+    """
+
+    def __init__(self, repository: Repository, quarantine: str | None = None) -> None:
+        self.repository = repository
+        self._borrowed = [repository.objects] if quarantine is None else [repository.objects, quarantine]
+        self.shallow: frozenset[str] = frozenset()
+        self.folder = ""
+
+    def __enter__(self) -> Self:
+        try:
+            self.folder = tempfile.mkdtemp(prefix="endmark-git-")
+            self._write()
+        except (OSError, ValueError) as fault:
+            self._remove()
+            raise CannotTry(f"the gate's own repository cannot be made: {fault}. Nothing was done.") from None
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._remove()
+
+    def start(self, *arguments: str, stdin: bytes = b"", cap: int = DEFAULT_CAP) -> Running:
+        """Start a process that reads what is borrowed and writes to the gate's own store. Raises CannotTry."""
+        return self.repository.git.start(
+            *arguments, cwd=self.folder, env={"GIT_DIR": self.folder}, stdin=stdin, cap=cap
+        )
+
+    def run(self, *arguments: str, stdin: bytes = b"", cap: int = DEFAULT_CAP) -> Answer:
+        """One such process, to its end. Raises CannotTry."""
+        with self.start(*arguments, stdin=stdin, cap=cap) as running:
+            return running.finish()
+
+    def write(self, *arguments: str, stdin: bytes = b"", env: dict[str, str] | None = None) -> Answer:
+        """One process whose new objects go to the real object store, flushed to the disk. Raises CannotTry."""
+        to = {"GIT_DIR": self.folder, "GIT_OBJECT_DIRECTORY": self.repository.objects}
+        flushed = ("-c", "core.fsync=all", *self._shared())
+        with self.repository.git.start(
+            *flushed, *arguments, cwd=self.folder, env=to | (env or {}), stdin=stdin
+        ) as running:
+            return running.finish()
+
+    def _shared(self) -> Sequence[str]:
+        """Who may read and write what is new in the store, where the repository says so."""
+        answer = self.repository.run("config", "--get", "core.sharedRepository")
+        said = answer.out.decode("ascii", "replace").strip()
+        return ("-c", f"core.sharedRepository={said}") if answer.code == 0 and said.isalnum() else ()
+
+    def _write(self) -> None:
+        folder = Path(self.folder)
+        is_sha256 = self.repository.object_format == "sha256"
+        (folder / "objects" / "info").mkdir(parents=True)
+        (folder / "refs").mkdir()
+        (folder / "HEAD").write_bytes(b"ref: refs/heads/none\n")
+        (folder / "config").write_text(_CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else ""))
+        lines = b"".join(quoted(os.fsencode(path)) + b"\n" for path in self._borrowed)
+        (folder / "objects" / "info" / "alternates").write_bytes(lines)
+        if self.repository.is_shallow:
+            self.shallow = self.repository.shallow()
+            (folder / "shallow").write_text("".join(f"{oid}\n" for oid in sorted(self.shallow)))
+
+    def _remove(self) -> None:
+        if self.folder:
+            shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,0 +1,109 @@
+"""Commits and files, read by their ids; a commit's bytes are seen to be those of its id."""
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from endmark.core.refusal import CannotTry, Refused, Signal
+from endmark.effects.git.gate import Gate
+from endmark.effects.git.program import Answer, Running, failed
+
+_COMMIT = re.compile(rb"tree ([0-9a-f]+)\n((?:parent [0-9a-f]+\n)*)author ")
+_COMMIT_CAP = 1 << 26  # bytes of a few commits, messages and signatures included
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """A commit: its id, its tree and its parents, in order, and its message as it is stored."""
+
+    oid: str
+    tree: str
+    parents: tuple[str, ...]
+    message: bytes
+
+
+def start_commits(gate: Gate, oids: Sequence[str]) -> Running:
+    """Start reading commits; `commits` takes the answer. Tags are peeled."""
+    asked = "".join(f"{oid}^{{commit}}\n" for oid in oids)
+    return gate.start("cat-file", "--batch", stdin=asked.encode(), cap=_COMMIT_CAP)
+
+
+def commits(gate: Gate, oids: Sequence[str], answer: Answer) -> list[Commit]:
+    """The commits that `start_commits` asked for. Raises CannotTry for what is missing or is no commit."""
+    rest, found = answer.out, []
+    for oid in oids:
+        line, newline, rest = rest.partition(b"\n")
+        head = re.fullmatch(rb"([0-9a-f]+) commit (\d{1,12})", line)
+        if not newline or head is None:
+            raise missing(gate, oid, answer)
+        size = int(head[2])
+        body, rest = rest[:size], rest[size + 1 :]
+        found.append(_commit(gate, head[1].decode(), body))
+    if answer.code != 0 or rest:
+        raise failed(answer, "cat-file")
+    return found
+
+
+def read_commit(gate: Gate, oid: str) -> Commit:
+    """One commit. Raises CannotTry."""
+    with start_commits(gate, [oid]) as running:
+        return commits(gate, [oid], running.finish())[0]
+
+
+def _commit(gate: Gate, oid: str, body: bytes) -> Commit:
+    sha = hashlib.new(gate.repository.object_format, b"commit %d\0" % len(body), usedforsecurity=False)
+    sha.update(body)
+    head = _COMMIT.match(body)
+    if sha.hexdigest() != oid or head is None:
+        raise CannotTry(f"the object store is damaged: what it holds as commit {oid} is another object")
+    parents = tuple(line.split()[1].decode() for line in head[2].splitlines())
+    return Commit(oid, head[1].decode(), parents, body.partition(b"\n\n")[2])
+
+
+def missing(gate: Gate, oid: str, answer: Answer) -> CannotTry:
+    """What is raised for a commit that is not there, with the command that mends it."""
+    if gate.repository.is_shallow:
+        return CannotTry(
+            f"there is no commit {oid} in this shallow clone. Nothing was done; run 'git fetch --unshallow' first."
+        )
+    why = f" ({answer.words})" if answer.words else ""
+    return CannotTry(f"there is no commit {oid} here{why}. Nothing was done; fetch it first.")
+
+
+def unreadable(gate: Gate, answer: Answer, verb: str) -> CannotTry:
+    """What is raised when git failed on an object."""
+    if gate.repository.is_partial():
+        return CannotTry(
+            f"this partial clone lacks an object that is needed: {answer.words}. Nothing was done; run "
+            "'git fetch --refetch --no-filter' first, or use a full clone."
+        )
+    return failed(answer, verb)
+
+
+def read_file(gate: Gate, commit: str, path: bytes, cap: int) -> bytes | None:
+    """The bytes of the file at `path` in the tree of `commit` (an id), or None if nothing is there.
+
+    Raises Refused (`wrong-type`) for what is no plain file and (`over-cap`) for one over `cap` bytes, CannotTry for
+    what cannot be read.
+    """
+    listed = gate.run("ls-tree", "-z", "--full-tree", commit, "--", os.fsdecode(path))
+    if listed.code != 0:
+        raise unreadable(gate, listed, "ls-tree")
+    if not listed.out:
+        return None
+    entry = re.fullmatch(rb"(\d{6}) (\w+) ([0-9a-f]+)\t(.+)\0", listed.out, re.DOTALL)
+    if entry is None or entry[4] != path or entry[1] not in (b"100644", b"100755"):
+        raise Refused(Signal.WRONG_TYPE, 0, None, f"{path!r} in {commit} is no plain file")
+    asked = entry[3] + b"\n"
+    sized = gate.run("cat-file", "--batch-check=%(objectsize)", stdin=asked)
+    size = sized.out.strip()
+    if sized.code != 0 or not size.isdigit():
+        raise unreadable(gate, sized, "cat-file")
+    if int(size) > cap:
+        raise Refused(Signal.OVER_CAP, int(size), cap, f"{path!r} in {commit} has {int(size):,} bytes, over {cap:,}")
+    answer = gate.run("cat-file", "blob", entry[3].decode(), cap=cap)
+    if answer.code != 0 or len(answer.out) != int(size):
+        raise unreadable(gate, answer, "cat-file")
+    return answer.out

@@ -1,0 +1,122 @@
+"""From a name that a person gave to one ref and one object id: never a guess."""
+
+import re
+
+import msgspec
+
+from endmark.core.refusal import CannotTry
+from endmark.effects.git.program import failed
+from endmark.effects.git.repository import Repository
+
+_PLACES = ("refs/heads/{}", "refs/tags/{}", "refs/remotes/{}")
+# What no ref name may hold (git-check-ref-format), and what a program could take for an option.
+_BAD = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|/\.|[/.]$|\.lock(?:/|$)|^@?$")
+_CAP = 1 << 20
+_FORMAT = "--format=%(refname)%00%(objectname)%00%(symref)"
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """What a name stands for. `ref` is its full name with symbolic refs resolved; None for a bare object id."""
+
+    name: str
+    ref: str | None
+    oid: str
+
+    @property
+    def branch(self) -> str | None:
+        """The full name of the branch, if it is one."""
+        return self.ref if self.ref is not None and self.ref.startswith("refs/heads/") else None
+
+
+def resolve(repository: Repository, *names: str) -> list[Resolved]:
+    """Each of `names`: a branch, tag or remote branch by its short or full name, HEAD, or a full object id.
+
+    Raises CannotTry for a name that is missing, ambiguous, or could be taken for something else.
+    """
+    for name in names:
+        check_name(name)
+    found = _look_up(repository, [name for name in names if name != "HEAD"])
+    return [_head(repository) if name == "HEAD" else _one(repository, name, found) for name in names]
+
+
+def target_ref(repository: Repository, name: str) -> tuple[str, str | None]:
+    """The full name of the branch that `name` means, symbolic refs resolved, and its tip; no tip if it is not there.
+
+    Raises CannotTry when the name cannot be that of a branch.
+    """
+    check_name(name)
+    full = name if name.startswith("refs/") else f"refs/heads/{name}"
+    found = _look_up(repository, [full]).get(full)
+    if found is None:
+        found = Resolved(name, full, "")
+    if found.branch is None:
+        raise CannotTry(f"{found.ref} is no branch: a change is merged into refs/heads/...")
+    return found.branch, found.oid or None
+
+
+def tip(repository: Repository, ref: str) -> str | None:
+    """The object id that the full name `ref` stands at now, or None if there is no such ref. Raises CannotTry."""
+    found = _look_up(repository, [ref]).get(ref)
+    return None if found is None else found.oid
+
+
+def check_name(name: str) -> None:
+    """Raises CannotTry for what is no name of a ref or object."""
+    if name.startswith("-"):
+        raise CannotTry(f"{name!r} looks like an option, not like a branch, tag or object id. Nothing was done.")
+    if _BAD.search(name) is not None:
+        raise CannotTry(
+            f"{name!r} is no name: give a branch, a tag, a remote branch, HEAD or a full object id. Nothing was done."
+        )
+
+
+def _look_up(repository: Repository, names: list[str]) -> dict[str, Resolved]:
+    """Every ref that one of `names` may mean, by its full name. One process, which opens no object."""
+    patterns = [full for name in names for full in _candidates(name)]
+    if not patterns:
+        return {}
+    answer = repository.run("for-each-ref", _FORMAT, *patterns, cap=_CAP)
+    if answer.code != 0:
+        raise failed(answer, "for-each-ref")
+    found = {}
+    for line in answer.out.splitlines():
+        fields = line.split(b"\0")
+        if len(fields) != 3:
+            raise CannotTry("'git for-each-ref' answered in a form that is not known")
+        try:
+            full, oid, symref = (field.decode() for field in fields)
+        except UnicodeDecodeError:
+            raise CannotTry(f"the name of a ref is not UTF-8: {line!r}") from None
+        found[full] = Resolved(full, symref or full, oid)
+    return found
+
+
+def _candidates(name: str) -> list[str]:
+    return [name] if name.startswith("refs/") else [place.format(name) for place in _PLACES]
+
+
+def _one(repository: Repository, name: str, found: dict[str, Resolved]) -> Resolved:
+    fits = [full for full in _candidates(name) if full in found]
+    is_oid = re.fullmatch(rf"[0-9a-f]{{{repository.oid_length}}}", name) is not None
+    if len(fits) + is_oid > 1:
+        what = [*(["an object id"] if is_oid else []), *fits]
+        raise CannotTry(f"{name!r} is ambiguous: {' and '.join(what)}. Nothing was done; give the full name.")
+    if is_oid:
+        return Resolved(name, None, name)
+    if not fits:
+        hint = ""
+        if re.fullmatch(r"[0-9a-fA-F]{4,64}", name):
+            hint = f" An object id is given in full, {repository.oid_length} lower-case hex digits."
+        raise CannotTry(f"there is no branch, tag or remote branch {name!r} here. Nothing was done.{hint}")
+    return Resolved(name, found[fits[0]].ref, found[fits[0]].oid)
+
+
+def _head(repository: Repository) -> Resolved:
+    """HEAD of the work tree that the repository was opened from."""
+    answer = repository.run("rev-parse", "--verify", "HEAD")
+    named = repository.run("rev-parse", "--symbolic-full-name", "HEAD")
+    oid = answer.out.decode("ascii", "replace").strip()
+    if answer.code != 0 or re.fullmatch(rf"[0-9a-f]{{{repository.oid_length}}}", oid) is None:
+        raise CannotTry(f"HEAD names no commit: {answer.words}")
+    ref = named.out.decode("utf-8", "replace").strip()
+    return Resolved("HEAD", ref if named.code == 0 and ref.startswith("refs/heads/") else None, oid)

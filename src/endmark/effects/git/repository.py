@@ -1,0 +1,113 @@
+"""The repository that a change lies in: where its parts are. Nothing of it is changed here."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from endmark.core.diffsha import OID_LENGTH
+from endmark.core.refusal import CannotTry
+from endmark.effects.git.program import Answer, Git, failed
+
+_SMALL = 1 << 16  # bytes that one answer about the repository may have
+# Only the folder's owner may switch git's check for foreign folders off, by a file that we do not read. None of the
+# programs that the check is there for is run by what we ask.
+ANY_OWNER = ("-c", "safe.directory=*", "-c", "safe.bareRepository=all")
+
+_QUESTIONS = (
+    ("--absolute-git-dir",),
+    ("--path-format=absolute", "--git-common-dir"),
+    ("--path-format=absolute", "--git-path", "objects"),
+    ("--show-object-format=storage",),
+    ("--is-shallow-repository",),
+)
+
+
+class Repository(msgspec.Struct, frozen=True):
+    """One repository, as seen from one of its work trees or from itself.
+
+    `git_dir` has the HEAD of this work tree; `common_dir` has the branches; `objects` is the object store.
+    """
+
+    git: Git
+    git_dir: str
+    common_dir: str
+    objects: str
+    object_format: str
+    is_shallow: bool
+
+    @property
+    def oid_length(self) -> int:
+        return OID_LENGTH[self.object_format]
+
+    def run(
+        self, *arguments: str, stdin: bytes = b"", cap: int = _SMALL, network: bool = False, stoppable: bool = True
+    ) -> Answer:
+        """One git process in this repository itself, under its own configuration. Raises CannotTry."""
+        cwd, env = self.git_dir, {"GIT_DIR": self.git_dir}
+        with self.git.start(
+            *arguments, cwd=cwd, env=env, stdin=stdin, cap=cap, network=network, stoppable=stoppable
+        ) as running:
+            return running.finish()
+
+    def shallow(self) -> frozenset[str]:
+        """The commits whose parents are not there, though they have some. Raises CannotTry."""
+        try:
+            text = Path(self.common_dir, "shallow").read_text("ascii")
+        except FileNotFoundError:
+            return frozenset()
+        except (OSError, ValueError) as fault:
+            raise CannotTry(f"the repository's list of shallow commits cannot be read: {fault}") from None
+        return frozenset(text.split())
+
+    def is_partial(self) -> bool:
+        """Whether it was cloned with a filter, so that objects may be missing."""
+        try:
+            return any(name.endswith(".promisor") for name in os.listdir(Path(self.objects, "pack")))
+        except OSError:
+            return False
+
+
+def open_repository(git: Git, folder: str | os.PathLike[str]) -> Repository:
+    """The repository that `folder` is, or lies in, found as git finds it: work tree, `.git` file, bare, submodule.
+
+    Raises CannotTry when there is none, or git is missing or too old.
+    """
+    place = os.path.abspath(folder)
+    asked = [word for question in _QUESTIONS for word in question]
+    with git.start(*ANY_OWNER, "rev-parse", *asked, cwd=place, cap=_SMALL) as running:
+        git.check_version()
+        answer = running.finish()
+    if answer.code != 0:
+        raise _no_repository(place, answer)
+    said = answer.out.split(b"\n")
+    if len(said) != len(_QUESTIONS) + 1:  # a path holds a line break: ask for one thing at a time
+        said = [_ask(git, place, question) for question in _QUESTIONS]
+    git_dir, common_dir, objects = (_path(place, name) for name in said[:3])
+    object_format = said[3].decode("ascii", "replace")
+    if object_format not in OID_LENGTH:
+        raise CannotTry(f"the repository's object format {object_format!r} is not known: {', '.join(OID_LENGTH)} are")
+    return Repository(git, git_dir, common_dir, objects, object_format, said[4] == b"true")
+
+
+def _ask(git: Git, place: str, question: tuple[str, ...]) -> bytes:
+    with git.start(*ANY_OWNER, "rev-parse", *question, cwd=place, cap=_SMALL) as running:
+        answer = running.finish()
+    if answer.code != 0:
+        raise _no_repository(place, answer)
+    return answer.out.removesuffix(b"\n")
+
+
+def _path(place: str, name: bytes) -> str:
+    path = os.path.join(place, os.fsdecode(name))
+    if not os.path.isdir(path):
+        raise CannotTry(f"the repository at {place} names {path}, which is no folder")
+    return path
+
+
+def _no_repository(place: str, answer: Answer) -> CannotTry:
+    if "not a git repository" in answer.words:
+        return CannotTry(
+            f"{place} is no git repository, nor within one. Nothing was done; --repo names another folder."
+        )
+    return failed(answer, "rev-parse")
