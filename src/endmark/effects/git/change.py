@@ -64,7 +64,7 @@ def read_change(gate: Gate, *, base: str, head: str, ref: str | None = None) -> 
         comparing = stack.enter_context(gate.start(*_RAW, *oids, cap=_RAW_CAP))
         base_commit, head_commit = commits(gate, oids, reading.finish())
         bases = history.merge_bases(gate, base_commit.oid, head_commit.oid, relating.finish())
-        if base_commit.oid in bases:
+        if base_commit.oid in bases:  # DS6
             tree = head_commit.tree
             answer = comparing.finish()
         else:

@@ -36,8 +36,8 @@ class Block(msgspec.Struct, frozen=True):
 def read_blocks(gate: Gate, change: Change, cap: int = DEFAULT_CAP) -> tuple[Block, ...]:
     """The patches from the base's tree to the merge's tree, one for each of the change's records, in git's order.
 
-    `cap`: bytes of all of them. At most about that much is held in memory. Raises Refused (`diff-over-cap`) for more,
-    CannotTry for what cannot be read.
+    `gate` is the one that `change` was read in. `cap`: bytes of all patches. At most about that
+    much is held in memory. Raises Refused (`diff-over-cap`) for more, CannotTry for what cannot be read.
     """
     records = change.records
     if not records:
