@@ -8,7 +8,7 @@ from tests.core import payloads, vectors
 from tests.core.vectors import Vector
 from tests.vectors import build
 
-from endmark.core import mc1, plan, proof, strictjson, verdict
+from endmark.core import binding, mc1, plan, proof, strictjson, verdict
 from endmark.core.refusal import Refused
 from endmark.effects.sqlite.fingerprint import fingerprint
 
@@ -32,7 +32,7 @@ def answer(vector: Vector, raw: bytes) -> tuple[str, object, tuple[str, ...]]:
         found = mc1.read(raw)
         document = strictjson.loads(raw, found.start, found.end, found.expected_bytes)
         return "verdict", verdict.read(document, len(raw), found.expected_bytes, vector.marks), ()
-    proven = proof.prove(raw, vector.cap)
+    proven = binding.read(raw, vector.wanted) if vector.wanted else proof.prove(raw, vector.cap)
     assert proven.received_bytes == len(raw)
     return proven.form, proven.value, proven.evidence
 

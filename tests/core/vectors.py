@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from endmark.core import binding
+from endmark.core.evidence import LEVELS
 from endmark.core.mc1 import DEFAULT_CAP
 from endmark.core.refusal import Signal
 
@@ -39,6 +41,16 @@ class Vector:
         return marks.split(",") if kind == "verdict-with-marks" else None
 
     @property
+    def wanted(self) -> binding.Wanted | None:
+        """What a verdict must be bound to, with `as: decision:LEVEL,DIFF,POLICY` and perhaps marks after that."""
+        kind, _, words = self.read_as.partition(":")
+        if kind != "decision":
+            return None
+        level, diff_sha, policy_version, *marks = words.split(",")
+        least = LEVELS[level]
+        return binding.Wanted(diff_sha=diff_sha, policy_version=policy_version, marks=marks or None, min_evidence=least)
+
+    @property
     def cap(self) -> int:
         return int(self.header.get("cap", DEFAULT_CAP))
 
@@ -61,7 +73,7 @@ def parse(name: str, content: bytes) -> Vector:
         raise ValueError(f"{name}: no blank line, comment or rule, or other bytes than it says")
     if vector.expect not in FORMS | {signal.value for signal in Signal}:
         raise ValueError(f"{name}: the answer {vector.expect!r} is not known")
-    if vector.read_as not in AS and vector.marks is None:
+    if vector.read_as not in AS and vector.marks is None and vector.wanted is None:
         raise ValueError(f"{name}: {vector.read_as!r} is no way to read bytes")
     return vector
 

@@ -1,6 +1,8 @@
 """Vectors of the verdict (spec/verdict.md)."""
 
-from tests.vectors.parts import ABSENT, case, compact, envelope, expected, verdict
+from tests.vectors.parts import ABSENT, case, compact, envelope, expected, plan, verdict
+
+BLOCKING = {"severity": "blocking", "path": "a.py", "message": "breaks", "line": 1}
 
 
 def verdicts():
@@ -11,12 +13,11 @@ def verdicts():
         raw = envelope(compact(made))
         case(f"verdict/{name}", signal, raw, comment, rule, expected=expected(raw), **more)
 
-    blocking = {"severity": "blocking", "path": "a.py", "message": "breaks", "line": 1}
     advisory = {"severity": "advisory", "path": "é/b.py", "message": "could be shorter"}
     asked = {"as_": "verdict-with-marks:m1,m2"}
 
     good("pass", verdict(), "a pass", "V5")
-    good("fail", verdict(verdict="fail", findings=[blocking, advisory]), "a fail", "V5")
+    good("fail", verdict(verdict="fail", findings=[BLOCKING, advisory]), "a fail", "V5")
 
     good("marks_last", verdict(marks=["m1"]), "marks as the last key", "V1")
     early = {"marks": ["m1"]} | verdict()
@@ -93,7 +94,38 @@ def verdicts():
         bad(f"unasked_marks_{name}", "wrong-type", verdict(marks=marks), f"marks nobody asked for: {name}", "V9")
 
     good("pass_advisory", verdict(findings=[advisory]), "a pass with advice", "V10")
-    bad("pass_blocking", "contradiction", verdict(findings=[advisory, blocking]), "a pass that blocks", "V10")
+    bad("pass_blocking", "contradiction", verdict(findings=[advisory, BLOCKING]), "a pass that blocks", "V10")
 
     good("no_findings", verdict(findings=ABSENT), "made elsewhere, without findings", "V11", evidence="no-findings")
     good("no_marks", verdict(), "made elsewhere, without marks", "V11", evidence="no-marks")
+    decisions(good, bad)
+
+
+def decisions(good, bad):
+    """V12 to V15: what a whole verdict must be bound to."""
+    here = "d" * 64
+    to = {"as_": f"decision:sealed,{here},2026-11"}
+    marked = {"as_": to["as_"] + ",m1,m2"}
+    good("decides", verdict(), "for this diff, by this policy", "V14", **to)
+    good("decides_fail", verdict(verdict="fail"), "a fail decides as well", "V15", **to)
+    good("decides_marked", verdict(marks=["m1", "m2"]), "with its marks", "V2", evidence="marks-echoed", **marked)
+    bad("decides_unmarked", "marks", verdict(diff_sha="x"), "judged before the other diff", "V2", **marked)
+    bad("decides_swapped", "marks", verdict(marks=["m2", "m1"]), "marks out of order", "V2", **marked)
+    bad("decides_blocking", "contradiction", verdict(findings=[BLOCKING]), "a pass that blocks", "V10", **to)
+    bad("decides_body", "wrong-value", {"status": "pass"}, "whole, and no verdict", "V12", **to)
+    bad("decides_plan", "wrong-value", plan(), "whole, and a plan", "V12", **to)
+    bad(
+        "decides_unsigned",
+        "weak-evidence",
+        verdict(),
+        "sealed, where a signature is demanded",
+        "V13",
+        as_=f"decision:signed,{here},2026-11",
+    )
+    for name, diff_sha in (("other", "e" * 64), ("short", here[:12]), ("long", here + "d"), ("upper", "D" * 64)):
+        bad(f"decides_diff_{name}", "stale-diff", verdict(diff_sha=diff_sha), f"another diff: {name}", "V14", **to)
+    both = verdict(diff_sha="e" * 64, policy_version="2026-10")
+    bad("decides_diff_first", "stale-diff", both, "judged before the policy", "V14", **to)
+    for name, version in (("other", "2026-10"), ("longer", "2026-11 "), ("upper", "2026-11A")):
+        made = verdict(policy_version=version)
+        bad(f"decides_policy_{name}", "stale-policy", made, f"another policy: {name}", "V15", **to)

@@ -143,13 +143,15 @@ TABLE: tuple[Row, ...] = (
     Row(
         9,
         "idle timeout, reset, abnormal or unknown stop reason, no terminal event, output tokens at the cap, "
-        "less evidence than the target demands, reviewer unreachable, diff over the cap, merge conflict",
+        "input tokens too few for what was shown, less evidence than the target demands, reviewer unreachable, "
+        "diff over the cap, merge conflict",
         (
             Signal.IDLE,
             Signal.RESET,
             Signal.BAD_STOP,
             Signal.NO_TERMINAL,
             Signal.TOKEN_CAP,
+            Signal.INPUT_CUT,
             Signal.WEAK_EVIDENCE,
             Signal.UNREACHABLE,
             Signal.DIFF_OVER_CAP,

@@ -30,10 +30,13 @@ class Proven(msgspec.Struct, frozen=True, kw_only=True):
     expected_bytes: int | None
 
 
-def prove(raw: bytes, cap: int = mc1.DEFAULT_CAP, verify: dsse.Verify | None = None) -> Proven:
+def prove(
+    raw: bytes, cap: int = mc1.DEFAULT_CAP, verify: dsse.Verify | None = None, marks: list[str] | None = None
+) -> Proven:
     """What `raw` is and how it is proven. `cap`: the largest body accepted, in bytes.
 
     `verify` checks the signatures of a signed envelope; without it none is accepted. What is not signed is read alike.
+    `marks`: those that the reviewer was asked to echo, where a verdict is expected.
     Raises `Refused`, and nothing else, whatever the bytes; TypeError for what is not `bytes`.
     """
     if not isinstance(raw, bytes):
@@ -41,12 +44,12 @@ def prove(raw: bytes, cap: int = mc1.DEFAULT_CAP, verify: dsse.Verify | None = N
     if mc1.looks_like(raw) or not raw:
         envelope = mc1.read(raw, cap)
         document = strictjson.loads(raw, envelope.start, envelope.end, envelope.expected_bytes)  # M10
-        return _enveloped(document, len(raw), envelope.expected_bytes)
+        return _enveloped(document, len(raw), envelope.expected_bytes, marks)
     if len(raw) > (cap if verify is None else dsse.most_bytes(cap)):  # M12 D8
         raise _over_cap(len(raw), cap)
     document = strictjson.loads(raw)
     if dsse.looks_like(document):
-        return _signed(document, len(raw), cap, verify)
+        return _signed(document, len(raw), cap, verify, marks)
     if len(raw) > cap:  # M12
         raise _over_cap(len(raw), cap)
     return _bare(document, len(raw))
@@ -58,7 +61,9 @@ def _over_cap(received: int, cap: int) -> Refused:
     )
 
 
-def _signed(document: dict[str, Any], received: int, cap: int, verify: dsse.Verify | None) -> Proven:
+def _signed(
+    document: dict[str, Any], received: int, cap: int, verify: dsse.Verify | None, marks: list[str] | None
+) -> Proven:
     """A signed envelope: first its signature, then the envelope in it (D6, D8)."""
     signed = dsse.read(document, received)
     if verify is None:
@@ -69,7 +74,7 @@ def _signed(document: dict[str, Any], received: int, cap: int, verify: dsse.Veri
     try:
         if not mc1.looks_like(signed.payload):  # D8
             raise Refused(Signal.NO_ENVELOPE, received, None, "what is signed is no MC1 envelope")
-        inner = prove(signed.payload, cap)
+        inner = prove(signed.payload, cap, None, marks)
     except Refused as refused:
         raise Refused(refused.signal, received, None, f"in the signed payload: {refused.detail}") from None
     return msgspec.structs.replace(
@@ -81,7 +86,7 @@ def _signed(document: dict[str, Any], received: int, cap: int, verify: dsse.Veri
     )
 
 
-def _enveloped(document: dict[str, Any], received: int, expected: int) -> Proven:
+def _enveloped(document: dict[str, Any], received: int, expected: int, marks: list[str] | None) -> Proven:
     form = Form.BODY
     value: plan.Plan | verdict.Verdict | None = None
     listed: tuple[str, ...] = evidence.ENVELOPE
@@ -89,9 +94,10 @@ def _enveloped(document: dict[str, Any], received: int, expected: int) -> Proven
         form, value = Form.PLAN, plan.read(document, received, expected)
         listed += evidence.PLAN
     elif "verdict" in document:
-        form, value = Form.VERDICT, verdict.read(document, received, expected)
+        form, value = Form.VERDICT, verdict.read(document, received, expected, marks)
         # V11
         listed += tuple(f"no-{key}" for key in ("findings", "marks") if getattr(value, key) is None)
+        listed += ("marks-echoed",) if marks else ()
     return Proven(
         form=form,
         value=value,

@@ -54,6 +54,7 @@ class Signal(StrEnum):
     BAD_STOP = "bad-stop"
     NO_TERMINAL = "no-terminal"
     TOKEN_CAP = "token-cap"
+    INPUT_CUT = "input-cut"
     WEAK_EVIDENCE = "weak-evidence"
     UNREACHABLE = "unreachable"
     DIFF_OVER_CAP = "diff-over-cap"

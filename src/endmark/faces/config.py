@@ -12,6 +12,7 @@ import msgspec
 from endmark.apply_gate import Options
 from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
+from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
 from endmark.faces.api import ledger_path, target_at
 from endmark.faces.misuse import Misuse
@@ -138,9 +139,9 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
     file = Path(named or FILE)
     document = _read(file, must_exist=named is not None)
     tables = document or {}
-    unknown = tables.keys() - {"ledger", "targets"}
+    unknown = tables.keys() - {*SETTINGS, *POLICY}
     if unknown:
-        raise Misuse(f"{file}: unknown key {min(unknown)}; ledger and targets were expected.")
+        raise Misuse(f"{file}: unknown key {min(unknown)}; {' and '.join(SETTINGS)} were expected.")
     in_file = _convert(tables.get("ledger", {}), LedgerTable, f"{file}: ledger").url
     where, ours = _ledger(ledger or environ.get("ENDMARK_LEDGER"), in_file, file, environ)
     return Config(

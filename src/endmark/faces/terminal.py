@@ -7,15 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+from endmark.core.printable import safe as safe
+
 _SHOWN_AFTER = 0.5  # seconds until work counts as long
 _REDRAWN_EVERY = 0.1
-
-
-def safe(text: str) -> str:
-    """`text` in one line, with everything escaped that could drive a terminal, hide, or reorder what it shows."""
-    if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else ascii(mark)[1:-1] for mark in text)
 
 
 def say(text: str = "") -> None:

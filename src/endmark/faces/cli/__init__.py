@@ -28,6 +28,7 @@ VERBS = {
     },
     "Patches": {
         "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
+        "policy": "What decides a merge: is the policy sound?",
     },
     "Reference": {
         "decisions": "What each fault is treated as, its state and exit code.",

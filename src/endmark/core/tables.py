@@ -1,0 +1,7 @@
+"""Which top-level table of endmark.toml belongs to whom: one file, two readers, each strict about its own."""
+
+SETTINGS = ("ledger", "targets")
+"""Read by the caller of endmark, from the working folder."""
+
+POLICY = ("branches", "reviewers")
+"""Read by the patch gate, from the base commit or a path on its server."""
