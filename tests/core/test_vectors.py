@@ -32,7 +32,10 @@ def answer(vector: Vector, raw: bytes) -> tuple[str, object, tuple[str, ...]]:
         found = mc1.read(raw)
         document = strictjson.loads(raw, found.start, found.end, found.expected_bytes)
         return "verdict", verdict.read(document, len(raw), found.expected_bytes, vector.marks), ()
-    proven = binding.read(raw, vector.wanted) if vector.wanted else proof.prove(raw, vector.cap)
+    if vector.wanted is not None:
+        bound = binding.read(raw, vector.wanted)
+        return "verdict", bound.verdict, bound.evidence
+    proven = proof.prove(raw, vector.cap)
     assert proven.received_bytes == len(raw)
     return proven.form, proven.value, proven.evidence
 

@@ -7,7 +7,7 @@ import msgspec
 from endmark.core import mc1, proof
 from endmark.core.dsse import Verify
 from endmark.core.evidence import Level
-from endmark.core.proof import Form, Proven
+from endmark.core.proof import Form
 from endmark.core.refusal import Refused, Signal
 from endmark.core.strictjson import short
 from endmark.core.verdict import Verdict
@@ -25,8 +25,18 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     min_evidence: Level = Level.SEALED
 
 
-def read(raw: bytes, wanted: Wanted, cap: int = mc1.DEFAULT_CAP, verify: Verify | None = None) -> Proven:
-    """The proven verdict in an envelope, signed or not, bound to what is wanted. `value` is always a Verdict.
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """A verdict that may decide. `evidence` is its envelope's, its level first."""
+
+    verdict: Verdict
+    level: Level
+    evidence: tuple[str, ...]
+    received_bytes: int
+    expected_bytes: int | None
+
+
+def read(raw: bytes, wanted: Wanted, cap: int = mc1.DEFAULT_CAP, verify: Verify | None = None) -> Bound:
+    """The proven verdict in an envelope, signed or not, bound to what is wanted. `verify` checks a signature.
 
     Raises Refused, and nothing else, whatever the bytes.
     """
@@ -51,4 +61,10 @@ def read(raw: bytes, wanted: Wanted, cap: int = mc1.DEFAULT_CAP, verify: Verify 
     if verdict.policy_version != wanted.policy_version:  # V15
         found, ours = short(verdict.policy_version), short(wanted.policy_version)
         raise refuse(Signal.STALE_POLICY, f"the verdict is by the policy {found}, {ours} is in force")
-    return proven
+    return Bound(
+        verdict=verdict,
+        level=proven.level,
+        evidence=proven.evidence,
+        received_bytes=proven.received_bytes,
+        expected_bytes=proven.expected_bytes,
+    )

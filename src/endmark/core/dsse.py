@@ -55,16 +55,16 @@ def looks_like(document: dict[str, Any]) -> bool:
     return "payloadType" in document
 
 
-def read(document: dict[str, Any], received: int) -> Signed:
-    """The signed envelope that a strict JSON object spells. Raises Refused; nothing is verified here."""
+def read(document: dict[str, Any], received: int, payload_type: str = PAYLOAD_TYPE) -> Signed:
+    """The signed envelope of this type that a strict JSON object spells. Raises Refused; nothing is verified here."""
 
     def refuse(signal: Signal, detail: str) -> Refused:
         return Refused(signal, received, None, detail)
 
     _check_keys(document, KEYS, "the signed envelope", refuse)  # D1
     kind = document["payloadType"]
-    if kind != PAYLOAD_TYPE or not isinstance(kind, str):  # D2
-        raise refuse(Signal.WRONG_VALUE, f"payloadType is {short(kind)}, '{PAYLOAD_TYPE}' was expected")
+    if kind != payload_type or not isinstance(kind, str):  # D2
+        raise refuse(Signal.WRONG_VALUE, f"payloadType is {short(kind)}, '{payload_type}' was expected")
     payload = _decoded(document["payload"])
     if payload is None:  # D4
         raise refuse(Signal.WRONG_VALUE, "payload is not base64 in its one spelling: RFC 4648, 4, padded, nothing else")
@@ -83,11 +83,11 @@ def read(document: dict[str, Any], received: int) -> Signed:
     return Signed(payload, tuple(signatures))
 
 
-def verified(signed: Signed, verify: Verify, received: int) -> str:
+def verified(signed: Signed, verify: Verify, received: int, payload_type: str = PAYLOAD_TYPE) -> str:
     """The id of the first trusted key that signed (D6). Raises Refused for no such key, and for a signature of one that
     does not fit.
     """
-    message = pae(signed.payload)
+    message = pae(signed.payload, payload_type)
     trusted = ""
     for signature in signed.signatures:
         fits = verify(signature.keyid, signature.sig, message)
@@ -102,10 +102,10 @@ def verified(signed: Signed, verify: Verify, received: int) -> str:
     return trusted
 
 
-def dumps(payload: bytes, signatures: tuple[Signature, ...]) -> bytes:
+def dumps(payload: bytes, signatures: tuple[Signature, ...], payload_type: str = PAYLOAD_TYPE) -> bytes:
     """The one spelling of a signed envelope (D7)."""
     made = [{"keyid": each.keyid, "sig": _encoded(each.sig)} for each in signatures]
-    return strictjson.dumps({"payloadType": PAYLOAD_TYPE, "payload": _encoded(payload), "signatures": made})
+    return strictjson.dumps({"payloadType": payload_type, "payload": _encoded(payload), "signatures": made})
 
 
 def _check_keys(

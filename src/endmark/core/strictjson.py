@@ -104,6 +104,12 @@ def dumps(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
+def dumps_ascii(value: Any) -> bytes:
+    """`value` as JSON of printable ASCII alone: no byte of it can drive a terminal. Raises ValueError for NaN."""
+    text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("\x7f", "\\u007f").encode("ascii")
+
+
 def short(value: Any) -> str:
     """What was found, for a sentence: its JSON spelling in at most 40 printable ASCII characters, or its kind."""
     if isinstance(value, dict | list):

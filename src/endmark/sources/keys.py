@@ -15,11 +15,11 @@ _MOST = 1 << 20
 _PUBLIC = re.compile(rb"-----BEGIN PUBLIC KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PUBLIC KEY-----")
 
 
-def sign(payload: bytes, key_file: str | Path) -> bytes:
-    """`payload`, an MC1 envelope, signed with the private key in `key_file`. Raises CannotTry."""
+def sign(payload: bytes, key_file: str | Path, payload_type: str = dsse.PAYLOAD_TYPE) -> bytes:
+    """`payload`, by default an MC1 envelope, signed with the private key in `key_file`. Raises CannotTry."""
     key = _private(key_file)
-    signature = dsse.Signature(_id_of(key.public_key()), key.sign(dsse.pae(payload)))
-    return dsse.dumps(payload, (signature,))
+    signature = dsse.Signature(_id_of(key.public_key()), key.sign(dsse.pae(payload, payload_type)))
+    return dsse.dumps(payload, (signature,), payload_type)
 
 
 def verifier(trusted: str | Path) -> dsse.Verify:
