@@ -13,7 +13,7 @@ PAGE = HERE.parent.parent / "docs" / "incidents.md"
 
 RUNS, HALF, WAITS = "runs", "half", "waits"
 # What a row may wait for, as `room: what is to come with it`.
-ROOMS = {"MariaDB", "doctor", "ledger", "patch gate", "replay", "sources", "wires"}
+ROOMS = {"MariaDB", "doctor", "ledger", "patch gate", "replay", "sources"}
 # The states a row may end in, with their exit codes: those of a job, of a decision, and of what was not tried.
 EXITS: dict[str, int] = {
     **{state.value: code for state, code in EXIT.items()},
@@ -32,7 +32,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     answers: list[str]
     status: str
     url: str = ""
-    tests: str = ""
+    tests: list[str] = []
     waits: str = ""
 
     @property
@@ -84,10 +84,10 @@ def _answers(row: Row) -> str:
 
 
 def _tested(row: Row) -> str:
-    link = f"[{row.tests}](../tests/incidents/{row.tests})" if row.tests else ""
+    links = ", ".join(f"[{file}](../tests/{file})" for file in row.tests)
     if row.status == WAITS:
         return f"waits for {row.waits}"
-    return f"{link}; waits for {row.waits}" if row.status == HALF else link
+    return f"{links}; waits for {row.waits}" if row.status == HALF else links
 
 
 HEAD = """\
@@ -110,7 +110,7 @@ or filled it with defaults. A call is offered as a witness form, as a bare plan 
 accepted, and the database must be byte for byte what it was. Where a report is about files, rows of a table stand for
 them. A few rows are controls: they are whole, and must be applied without a letter changed.
 
-To run one: `pytest tests/incidents -k INC-056` or `-k inc_056`.
+To run one: `pytest tests -k "INC-056 or inc_056"`. Tests that bear several rows have all their numbers in the name.
 
 In the answers, the number is the exit code; [the decision table](../spec/states.md) says why. In a review, whatever is
 not whole makes the review `incomplete`, and the exit code stays the signal's own.

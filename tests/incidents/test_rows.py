@@ -10,12 +10,20 @@ from tests.incidents import rows
 from tests.incidents.rows import EXITS, HALF, PAGE, ROOMS, ROWS, RUNS, WAITS
 from tests.incidents.world import ROOT, environment
 
+FOLDERS = ["tests/incidents", "tests/wires", "tests/sources", "tests/seal"]
+
+
+def borne(test):
+    """The rows that a test bears in its name or in the id of a case: INC-002, inc_002 or inc_002_003_007."""
+    chains = re.findall(r"inc((?:[-_]\d{3}(?!\d))+)", test.lower())
+    return [f"INC-{number}" for chain in chains for number in re.findall(r"\d{3}", chain)]
+
 
 @pytest.fixture(scope="module")
 def collected():
-    """Row id -> the files in which a test bears it, as pytest itself finds them."""
+    """Row id -> the files in which a test bears it, below tests/, as pytest itself finds them."""
     listing = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "tests/incidents"],
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *FOLDERS],
         cwd=ROOT,
         env=environment(),
         capture_output=True,
@@ -27,8 +35,8 @@ def collected():
     for line in listing.stdout.splitlines():
         file, separator, test = line.partition("::")
         if separator and not file.endswith("test_rows.py"):
-            for number in re.findall(r"inc[-_](\d{3})", test.lower()):
-                found[f"INC-{number}"].add(file.rpartition("/")[2])
+            for row_id in borne(test):
+                found[row_id].add(file.removeprefix("tests/"))
     assert found
     return found
 
@@ -56,9 +64,16 @@ def test_each_row_is_complete():
         assert set(row.states) <= set(EXITS), row.id
 
 
-def test_every_row_that_runs_is_borne_by_a_test_in_its_file(collected):
-    missing = [row.id for row in ROWS.values() if row.tests and row.tests not in collected[row.id]]
-    assert missing == []
+def test_every_row_names_the_files_whose_tests_bear_it_and_no_other(collected):
+    found = {row_id: sorted(collected.get(row_id, ())) for row_id in ROWS}
+    assert {row.id: found[row.id] for row in ROWS.values() if row.tests != found[row.id]} == {}
+
+
+def test_how_a_test_bears_its_rows():
+    assert borne("test_inc_002_003_007_a_reason[x-16]") == ["INC-002", "INC-003", "INC-007"]
+    assert borne("test_no_cut[INC-013]") == ["INC-013"]
+    assert borne("test_inc_005_inc_007_nothing") == ["INC-005", "INC-007"]
+    assert borne("test_since_2024[inc-1234]") == []
 
 
 def test_no_row_that_waits_is_tested_already(collected):

@@ -26,8 +26,8 @@ def test_the_model_s_own_text_of_the_arguments_comes_out():
         assert planned(answer).stmt_count == 11
 
 
-def test_a_stream_that_stops_at_any_event_is_refused():
-    """INC-024, INC-027, INC-028: the body ends politely, the terminal event has not come."""
+def test_inc_024_027_028_a_stream_that_stops_at_any_event_is_refused():
+    """The body ends politely, the terminal event has not come."""
     for seed in range(40):
         made = reader("cohere")
         for event in bodies.cohere_events(any_turn(random.Random(seed)), random.Random(seed))[:-1]:
@@ -53,8 +53,8 @@ def test_an_end_that_is_brought_forward_is_refused():
 
 
 @pytest.mark.parametrize("reason", ["MAX_TOKENS", "ERROR", "TIMEOUT", "USER_CANCEL"])
-def test_inc_002_an_abnormal_reason_is_no_stop(reason):
-    """INC-003 and INC-007 too: no call of such a turn is one."""
+def test_inc_002_003_007_an_abnormal_reason_is_no_stop(reason):
+    """No call of such a turn is one."""
     calls = (Call("first", '{"a": 1}', "a"), Call("second", '{"sql": "ALT', "b"))
     for turn in (Turn(text=support.VERDICT, reason=reason), Turn(calls=calls, reason=reason)):
         for raw in (bodies.cohere(turn), bodies.cohere_document(turn)):

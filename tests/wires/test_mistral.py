@@ -23,8 +23,8 @@ def test_the_model_s_own_text_of_the_arguments_comes_out():
 
 
 @pytest.mark.parametrize("reason", ["length", "model_length", "error"])
-def test_inc_043_an_abnormal_reason_is_no_stop(reason):
-    """INC-002, INC-007 too: at a length stop no call of the turn is one, the whole first one neither."""
+def test_inc_002_007_043_an_abnormal_reason_is_no_stop(reason):
+    """At a length stop no call of the turn is one, the whole first one neither."""
     calls = (Call("first", '{"a": 1}', "a"), Call("second", '{"sql": "ALT', "b"))
     for turn in (Turn(text=support.VERDICT, reason=reason), Turn(calls=calls, reason=reason)):
         for raw in (bodies.mistral(turn), bodies.mistral_document(turn)):
@@ -33,8 +33,8 @@ def test_inc_043_an_abnormal_reason_is_no_stop(reason):
             assert refused.value.signal is Signal.BAD_STOP
 
 
-def test_inc_040_a_chunk_without_choices_is_no_end_and_no_fault():
-    """INC-038 too: a count in a chunk of its own, before `[DONE]`."""
+def test_inc_038_040_a_chunk_without_choices_is_no_end_and_no_fault():
+    """A count in a chunk of its own, before `[DONE]`."""
     chunks = bodies.mistral_chunks(PLAN)
     count = chunks[-1].pop("usage")
     head = {key: chunks[0][key] for key in ("id", "object", "created", "model")}
@@ -42,7 +42,7 @@ def test_inc_040_a_chunk_without_choices_is_no_end_and_no_fault():
     assert (witness(answer), answer.usage.output_tokens) == (support.PLAN, 321)
 
 
-def test_inc_120_inc_124_what_is_sent_twice_is_no_plan():
+def test_inc_120_124_what_is_sent_twice_is_no_plan():
     """The wire cannot know; the strict reader of the arguments does."""
     whole = Turn(calls=(Call("apply_schema", support.PLAN + support.PLAN),))
     with pytest.raises(Refused):

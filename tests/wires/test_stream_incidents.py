@@ -3,7 +3,10 @@
 Each test bears the id of its row in tests/incidents.
 """
 
+import re
+
 import pytest
+from tests.incidents.rows import agrees
 from tests.wires.bodies import Call, Turn, dump, sse
 from tests.wires.bodies_openai import (
     OPENAI_HEAD,
@@ -18,12 +21,24 @@ from tests.wires.bodies_openai import (
 from tests.wires.support import PLAN, closed, fed, outcome
 
 from endmark.core import plan, strictjson
+from endmark.core.decision import row_of
 from endmark.core.ending import Ending
 from endmark.core.refusal import Refused, Signal
 from endmark.wires.answer import Answer
 from endmark.wires.names import reader
 
 DONE = ("", "[DONE]")
+_states: set[str] = set()
+
+
+@pytest.fixture(autouse=True)
+def the_rows_say_so(request):
+    """What a test saw refused is what a row that it bears names."""
+    _states.clear()
+    yield
+    rows = [f"INC-{number}" for number in re.findall(r"(?<=_)\d{3}(?=_|\b)", request.node.name)]
+    assert rows
+    assert [state for state in _states if not any(agrees(row, state) for row in rows)] == []
 
 
 def read(wire: str, raw: bytes, ending: Ending = Ending.LAST_CHUNK, **options) -> Answer | Refused:
@@ -35,6 +50,7 @@ def refused(wire: str, raw: bytes, signal: Signal, ending: Ending = Ending.LAST_
     found = read(wire, raw, ending, **options)
     assert isinstance(found, Refused), found
     assert (found.signal, found.received_bytes) == (signal, len(raw))
+    _states.add(row_of(signal).state.value)
     return found.detail
 
 
@@ -227,6 +243,28 @@ def test_inc_120_123_124_pieces_sent_twice():
     refused("openai-responses", sse([("", dump(event)) for event in twice]), Signal.WRONG_COUNT)
     renumbered = [event | {"sequence_number": at} for at, event in enumerate(twice)]
     refused("openai-responses", sse([("", dump(event)) for event in renumbered]), Signal.CONTRADICTION)
+
+
+def test_inc_124_a_piece_of_the_middle_sent_twice():
+    """Inside a statement nothing in the text tells. Numbered events do; elsewhere the evidence says that none tell."""
+    turn = calling(PLAN)
+    chunks, events = chat_chunks(turn), responses_events(turn)
+    believed = 0
+    for at in range(2, len(chunks) - 2):
+        answer = accepted("openai-chat", chat([*chunks[: at + 1], *chunks[at:]], DONE))
+        assert "continuity:none" in answer.evidence
+        try:
+            plan.read_witness(strictjson.loads(answer.tool_calls[0].arguments.encode()), answer.received_bytes)
+        except Refused as refusal:
+            _states.add(row_of(refusal.signal).state.value)
+        else:
+            believed += 1
+    assert 0 < believed < len(chunks) / 2
+    for at, event in enumerate(events):
+        twice = [*events[: at + 1], event, *events[at + 1 :]]
+        for sent in (twice, [one | {"sequence_number": number} for number, one in enumerate(twice)]):
+            found = read("openai-responses", sse([("", dump(one)) for one in sent]))
+            assert isinstance(found, Refused) or found.tool_calls[0].arguments == PLAN
 
 
 def test_inc_170_a_normal_end_of_nothing():
