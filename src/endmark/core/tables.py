@@ -1,6 +1,6 @@
-"""Which top-level table of endmark.toml belongs to whom: one file, two readers, each strict about its own."""
+"""Which top-level key of endmark.toml belongs to whom: one file, two readers, each strict about its own."""
 
-SETTINGS = ("ledger", "targets")
+SETTINGS = ("ledger", "targets", "trusted_keys")
 """Read by the caller of endmark, from the working folder."""
 
 POLICY = ("branches", "reviewers")

@@ -11,6 +11,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, Refused, Signal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from endmark.seal import Sealed
 
 
-def check(raw: bytes, *, cap: int = mc1.DEFAULT_CAP, trusted_keys: str | Path | None = None) -> Proven:
+def check(
+    raw: bytes, *, cap: int = mc1.DEFAULT_CAP, trusted_keys: str | Path | Iterable[str | Path] | None = None
+) -> Proven:
     """What `raw` is and how it is proven to be whole. `cap`: the largest body accepted, in bytes.
 
-    `trusted_keys`: a file of public keys; then only what one of them signed is accepted. Writes nothing. Raises
-    `Refused` for bytes that are not proven, and CannotTry where the keys cannot be used.
+    `trusted_keys`: a file of public keys, or several; then only what one of them signed is accepted. Writes nothing.
+    Raises `Refused` for bytes that are not proven, and CannotTry where the keys cannot be used.
     """
     if trusted_keys is None:
         return proof.prove(raw, cap)
@@ -110,9 +113,9 @@ class Gate:
     """The apply gate over one ledger.
 
     `ledger` is a path or `sqlite:///FILE`; it is made when it does not exist and `create` is true. Opening the gate
-    settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a file of public keys;
-    without it no signed envelope is taken. A gate belongs to one thread. Raises CannotTry when the ledger or the keys
-    cannot be used.
+    settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a file of public keys,
+    or several; without it no signed envelope is taken. A gate belongs to one thread. Raises CannotTry when the ledger
+    or the keys cannot be used.
     """
 
     def __init__(
@@ -122,7 +125,7 @@ class Gate:
         create: bool = True,
         reconcile: bool = True,
         options: Options | None = None,
-        trusted_keys: str | Path | None = None,
+        trusted_keys: str | Path | Iterable[str | Path] | None = None,
         stop: Stop | None = None,
         progress: Progress | None = None,
     ) -> None:

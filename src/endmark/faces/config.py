@@ -66,13 +66,17 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that was set. `ledger_is_ours`: nobody named a ledger, so it is the one in the user's state folder."""
+    """Everything that was set. `ledger_is_ours`: nobody named a ledger, so it is the one in the user's state folder.
+
+    `trusted_keys`: files of public keys; None where no signature is trusted.
+    """
 
     file: Path | None
     ledger: Path
     ledger_is_ours: bool
     targets: Mapping[str, TargetTable]
     environ: Mapping[str, str]
+    trusted_keys: tuple[Path, ...] | None = None
 
     def place(self, to: str, flags: Overrides | None = None) -> Place:
         """The target with this name or URL. Raises Misuse.
@@ -135,22 +139,51 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> Config:
     """What flags, environment and endmark.toml say together. `ledger` and `config` are the flags. Raises Misuse."""
-    named = config or environ.get("ENDMARK_CONFIG")
-    file = Path(named or FILE)
-    document = _read(file, must_exist=named is not None)
+    file, document = _opened(config, environ)
     tables = document or {}
-    unknown = tables.keys() - {*SETTINGS, *POLICY}
-    if unknown:
-        raise Misuse(f"{file}: unknown key {min(unknown)}; {' and '.join(SETTINGS)} were expected.")
+    targets, keys = _targets(tables.get("targets", {}), file), _keys(tables, file)
+    for name, table in targets.items():
+        if table.min_evidence == "signed" and keys is None:
+            raise Misuse(
+                f"{file}: targets.{name}.min_evidence: signed needs trusted_keys; no signature counts without."
+            )
     in_file = _convert(tables.get("ledger", {}), LedgerTable, f"{file}: ledger").url
     where, ours = _ledger(ledger or environ.get("ENDMARK_LEDGER"), in_file, file, environ)
     return Config(
         file=None if document is None else file,
         ledger=where,
         ledger_is_ours=ours,
-        targets=_targets(tables.get("targets", {}), file),
+        targets=targets,
         environ=environ,
+        trusted_keys=keys,
     )
+
+
+def trusted_keys(config: str | None, environ: Mapping[str, str]) -> tuple[Path, ...] | None:
+    """The files of public keys that endmark.toml names; None for none. `config` is the flag. Raises Misuse."""
+    file, document = _opened(config, environ)
+    return _keys(document or {}, file)
+
+
+def _opened(config: str | None, environ: Mapping[str, str]) -> tuple[Path, dict[str, Any] | None]:
+    """The configuration and what it holds, None where there is none."""
+    named = config or environ.get("ENDMARK_CONFIG")
+    file = Path(named or FILE)
+    document = _read(file, must_exist=named is not None)
+    unknown = (document or {}).keys() - {*SETTINGS, *POLICY}
+    if unknown:
+        raise Misuse(f"{file}: unknown key {min(unknown)}; {', '.join((*SETTINGS, *POLICY))} were expected.")
+    return file, document
+
+
+def _keys(tables: dict[str, Any], file: Path) -> tuple[Path, ...] | None:
+    """A relative path is seen from the folder of the configuration."""
+    found = tables.get("trusted_keys")
+    if found is None:
+        return None
+    if not isinstance(found, list) or not found or not all(isinstance(name, str) and name for name in found):
+        raise Misuse(f"{file}: trusted_keys: a list of files of public keys was expected, one at least.")
+    return tuple(file.absolute().parent / name for name in found)
 
 
 def _read(file: Path, must_exist: bool) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,13 @@ def sign(payload: bytes, key_file: str | Path, payload_type: str = dsse.PAYLOAD_
     return dsse.dumps(payload, (signature,), payload_type)
 
 
-def verifier(trusted: str | Path) -> dsse.Verify:
-    """Checks signatures by the public keys in the file `trusted`, one PEM block after another. Raises CannotTry."""
-    keys = _public(trusted)
+def verifier(trusted: str | Path | Iterable[str | Path]) -> dsse.Verify:
+    """Checks signatures by the public keys in the file or files `trusted`, one PEM block after another.
+
+    Raises CannotTry, also when one of several files cannot be used.
+    """
+    files = [trusted] if isinstance(trusted, str | Path) else trusted
+    keys = {keyid: key for file in files for keyid, key in _public(file).items()}
     from cryptography.exceptions import InvalidSignature
 
     def verify(keyid: str, signature: bytes, message: bytes) -> bool | None:

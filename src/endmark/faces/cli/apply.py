@@ -78,7 +78,7 @@ def command(
     # Before the ledger is opened: to make it where the target belongs would be a write.
     if place.target.is_file(found.ledger):
         raise CannotTry(f"the ledger {found.ledger} is the target's own file. Nothing was written; keep them apart.")
-    gate = open_to_write(ctx, found, create=True)
+    gate = open_to_write(ctx, found, create=True, delivers=True)
     use(ctx, gate, place)
     ctx.meta["job_id"], ctx.meta["stdin"] = job, file == STDIN
     road, why = review.road(place, yes, file == STDIN, os.environ)

@@ -78,8 +78,12 @@ def open_to_read(ctx: click.Context, found: Config) -> Gate:
     return gate
 
 
-def open_to_write(ctx: click.Context, found: Config, *, create: bool = False, reconcile: bool = True) -> Gate:
+def open_to_write(
+    ctx: click.Context, found: Config, *, create: bool = False, reconcile: bool = True, delivers: bool = False
+) -> Gate:
     """The gate over the ledger, with what a crash left settled first; with `create`, a ledger is made if need be.
+
+    `delivers`: a plan is about to be handed over, so what the configuration's trusted keys signed is taken.
 
     From here on until the result is out, Ctrl-C and SIGTERM are noted, and obeyed between two steps.
     """
@@ -97,7 +101,14 @@ def open_to_write(ctx: click.Context, found: Config, *, create: bool = False, re
         return stop()
 
     gate: Gate = ctx.with_resource(
-        Gate(found.ledger, create=create, reconcile=reconcile, stop=asked, progress=progress)
+        Gate(
+            found.ledger,
+            create=create,
+            reconcile=reconcile,
+            trusted_keys=found.trusted_keys if delivers else None,
+            stop=asked,
+            progress=progress,
+        )
     )
     if gate.reconciled is not None:
         for outcome in gate.reconciled.settled:
