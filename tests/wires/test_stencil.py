@@ -131,6 +131,127 @@ def test_a_pattern_takes_no_string_that_is_not_strict(piece):
     assert (made[0].fullmatch(changed) is not None) == strict
 
 
+# --- lists of any length, which is what log probabilities come in
+
+
+def logprobs(rng, top):
+    """One piece of a text with what the model thought of it, spelled as OpenAI spells it."""
+
+    def one(text):
+        weighed = rng.choice([-rng.random() * 9, -9999.0, 0.0, -1e-05, 0, -3])
+        return {"token": text, "logprob": weighed, "bytes": list(text.encode())}
+
+    pieces = ["a", "ž", "😀", '"', "\n", " the", "\\"]
+    content = [one(rng.choice(pieces)) for _ in range(rng.choice([0, 1, 1, 2]))]
+    return {"content": [found | {"top_logprobs": [one(rng.choice(pieces)) for _ in range(top)]} for found in content]}
+
+
+@given(documents, st.data())
+def test_a_pattern_with_lists_matches_nothing_that_is_not_strict(document, data):
+    """Whatever is put into the lists: what is matched is strict JSON and, but for the lists, the same document."""
+    text = json.dumps(document, ensure_ascii=data.draw(st.booleans()), indent=data.draw(st.sampled_from([None, 1])))
+    free = data.draw(st.sets(st.sampled_from(list(paths(document))), min_size=1, max_size=2))
+    found = [path for path in branches(document) if isinstance(at(document, path), list)]
+    if not found:
+        return
+    lists = data.draw(st.sets(st.sampled_from(found), min_size=1, max_size=2))
+    made = stencil.cut(text, free, lists)
+    if made is None:
+        return
+    for _ in range(4):
+        start, end = sorted(data.draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+        kind = data.draw(st.sampled_from(["repeat", "drop", "insert", "number"]))
+        piece = data.draw(
+            st.sampled_from([",", "]", "[", "[]", "0", "-1.5e3", "00", "1e999", '""', "{", "}", ", ", "null"])
+        )
+        changed = {
+            "repeat": text[:end] + text[start:],
+            "drop": text[:start] + text[end:],
+            "insert": text[:start] + piece + text[start:],
+            "number": re.sub(r"[0-9]+", piece, text, count=1),
+        }[kind]
+        if made[0].fullmatch(changed):
+            read = strictjson.loads(changed.encode())
+            for path in [*lists, *made[1]]:
+                read, document = blanked(read, path), blanked(document, path)
+            assert read == document
+
+
+def branches(value, path=()):
+    """Every path to what is no leaf."""
+    if isinstance(value, dict | list):
+        yield path
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from branches(inner, (*path, key))
+
+
+def blanked(value, path):
+    """`value` without what stands at `path`, or as it is where nothing does: a list above it may have shrunk."""
+    try:
+        at(value, path)
+    except (KeyError, IndexError, TypeError):
+        return value
+    return replaced(value, path, None)
+
+
+def test_a_list_is_taken_by_its_first_element():
+    text = '{"t":"x","l":[{"a":"b","n":-1.5,"i":[1,2],"z":null}]}'
+    made = stencil.cut(text, {("t",)}, {("l",)})
+    assert made is not None
+    entry = '{"a":"%s","n":%s,"i":%s,"z":null}'
+    for inner in (
+        "", entry % ("", "0", "[]"), entry % ("\\n", "-2e-05", "[0]"), ",".join([entry % ("ž", "17.25", "[9,8,7]")] * 9)
+    ):  # fmt: skip
+        assert made[0].fullmatch(f'{{"t":"","l":[{inner}]}}')
+    for inner in (
+        ",", entry % ("", "0", "[1,]"), entry % ("", "01", "[]"), entry % ("", "1e999", "[]"),
+        entry % ("\n", "0", "[]"),
+        (entry % ("", "0", "[]")) * 2, (entry % ("", "0", "[]")) + ",", "," + entry % ("", "0", "[]"),
+        entry.replace('"z":null', '"a":null') % ("", "0", "[]"), entry % ("", "9" * 19, "[]"), entry % ("", "-", "[]"),
+        entry % ("", "1.", "[]"), entry % ('"', "0", "[]"), entry % ("\\ud83d", "0", "[]"), entry % ("", "0", "[1 2]"),
+    ):  # fmt: skip
+        assert not made[0].fullmatch(f'{{"t":"","l":[{inner}]}}'), inner
+
+
+@pytest.mark.parametrize("text", ['{"t":"x","l":[]}', '{"t":"x","l":[ 1 ]}', '{"t":"x","l":[\n{"a":1}\n]}'])
+def test_a_list_that_shows_no_plain_element_is_taken_as_it_is(text):
+    made = stencil.cut(text, {("t",)}, {("l",)})
+    assert made is not None
+    assert made[0].fullmatch(text)
+    for other in ("[1]", "[ 2 ]", "[,]", "[ , ]"):
+        assert not made[0].fullmatch('{"t":"x","l":' + other + "}")
+
+
+def test_lists_in_lists_cost_no_more_than_their_length():
+    """Each level stands once in the pattern, and what does not match is found out in one go."""
+    deep = "[" * 40 + "1" + "]" * 40
+    made = stencil.cut('{"t":"x","l":' + deep + "}", {("t",)}, {("l",)})
+    assert made is not None
+    assert len(made[0].pattern) < 4_000
+    assert made[0].fullmatch('{"t":"y","l":' + deep + "}")
+    made = stencil.cut('{"t":"x","l":[{"n":1.5,"b":[1]}]}', {("t",)}, {("l",)})
+    assert made is not None
+    entry = '{"n":-0.123456789012345,"b":[' + ",".join(["240"] * 30) + "]}"
+    assert not made[0].fullmatch('{"t":"y","l":[' + ",".join([entry] * 300) + ",]}")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_recognising_log_probabilities_is_reading_them(seed):
+    rng = random.Random(seed)
+    chunks = chat_chunks(Turn(text="one two, three. " * 40))
+    chunks = [
+        chunk | {"choices": [choice | {"logprobs": logprobs(rng, seed)} for choice in chunk["choices"]]}
+        for chunk in chunks
+    ]
+    events = [*[b"data: " + dump(chunk).encode() for chunk in chunks], b"data: [DONE]", b""]
+    fast, slow = both("openai-chat", b"\n\n".join(events), rng)
+    assert fast == slow
+    assert fast.text == "one two, three. " * 40
+    for _ in range(60):
+        fast, slow = both("openai-chat", damaged(events, rng), rng)
+        assert fast == slow
+
+
 def test_fragments_are_one_text():
     pieces = Fragments()
     assert pieces.text() == ""

@@ -73,8 +73,13 @@ class EventReader(StreamReader[Event]):
         """Tells that the event said nothing."""
         self._steady = True
 
-    def _repeats(self, item: Event, target: Fragments, piece: Path, free: Collection[Path]) -> None:
-        """Tells that the event only added the string at `piece` to `target`; nothing at the `free` paths was judged."""
+    def _repeats(
+        self, item: Event, target: Fragments, piece: Path, free: Collection[Path], lists: Collection[Path] = ()
+    ) -> None:
+        """Tells that the event only added the string at `piece` to `target`.
+
+        Nothing was judged of what stands at the `free` paths, or in the lists at those in `lists`.
+        """
         if target is not self._target:
             self._target, self._match, self._row = target, None, 0
         self._steady = True
@@ -82,7 +87,9 @@ class EventReader(StreamReader[Event]):
         if self._row < self._patience:
             return
         self._row, self._patience = 0, min(self._patience * 2, _PATIENCE_LATER)
-        made = stencil.cut(item[1].decode(), {piece, *free})
+        if len(item[1]) > stencil.LONGEST:
+            return
+        made = stencil.cut(item[1].decode(), {piece, *free}, lists)
         if made is not None and piece in made[1]:
             self._match, self._groups, self._group = made[0].fullmatch, made[1], made[1][piece]
             self._name = item[0]

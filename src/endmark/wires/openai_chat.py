@@ -32,6 +32,7 @@ _FREE: tuple[Path, ...] = (
     *(("created",), ("obfuscation",), _SPENT, _ASKED, ("usage", "total_tokens")),
     *(("choices", 0, "delta", key) for key in _REASONING),
 )
+_LISTS: tuple[Path, ...] = (("choices", 0, "logprobs", "content"),)
 
 
 class _Call:
@@ -105,12 +106,12 @@ class OpenAIChat(EventReader):
         elif self._reason is None and not function_call:
             if calls:
                 if len(calls) == 1 and not content:
-                    self._repeats(item, self._calls[calls[0]["index"]].arguments, _ARGUMENTS, self._free)
+                    self._repeats(item, self._calls[calls[0]["index"]].arguments, _ARGUMENTS, self._free, _LISTS)
             elif content:
-                self._repeats(item, self._text, _CONTENT, self._free)
+                self._repeats(item, self._text, _CONTENT, self._free, _LISTS)
             else:
                 key = next((key for key in _REASONING if isinstance(delta.get(key), str)), "")
-                self._repeats(item, self._aside, ("choices", 0, "delta", key), self._free)
+                self._repeats(item, self._aside, ("choices", 0, "delta", key), self._free, _LISTS)
 
     def _continues(self, match: Match[str]) -> bool:
         for path in (_SPENT, _ASKED):

@@ -23,6 +23,7 @@ _OTHER_CALLS = ("apply_patch_call", "computer_call", "local_shell_call", "shell_
 
 _NUMBER: Path = ("sequence_number",)
 _FREE: tuple[Path, ...] = (_NUMBER, ("obfuscation",))
+_LISTS: tuple[Path, ...] = (("logprobs",),)
 _TEXT = "response.output_text"
 _CALL_TEXT = {
     "response.function_call_arguments": "function_call",
@@ -173,7 +174,7 @@ class OpenAIResponses(EventReader):
         if not isinstance(event.get("delta"), str):
             refuse(Signal.WRONG_TYPE, lambda: f"delta is {short(event.get('delta'))}, a string was expected")
         part.pieces.add(event["delta"])
-        self._repeats(item, part.pieces, ("delta",), _FREE)
+        self._repeats(item, part.pieces, ("delta",), _FREE, _LISTS)
 
     def _item(self, event: dict[str, Any]) -> _Item:
         """OR4: the open item that an event belongs to."""

@@ -68,6 +68,56 @@ def accept(draft: Draft, ending: Ending, options: Options, received: int) -> Ans
     )
 
 
+class _Growing:
+    """One JSON document on its way, asked at any time whether it is whole."""
+
+    __slots__ = ("_bytes", "_closed", "_first", "_opened", "_unended")
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._first = 0  # the first byte that is no white space
+        self._opened = 0  # brackets, in strings or not
+        self._closed = 0  # where the last } ends, in a string or not
+        self._unended = 0  # up to such an end, what came was no JSON
+
+    def add(self, data: bytes) -> None:
+        if not self._first:
+            self._first = (data.lstrip(_SPACE) or b"\0")[0]
+        if 0x5B in data or 0x7B in data:
+            self._opened += data.count(0x5B) + data.count(0x7B)
+        if 0x7D in data:
+            self._closed = len(self._bytes) + data.rindex(0x7D) + 1
+        self._bytes += data
+
+    def taken(self) -> bytes:
+        """What came; nothing of it is kept."""
+        taken, self._bytes = self._bytes, bytearray()  # not cleared: a refusal may yet explain itself with it
+        return bytes(taken)
+
+    def document(self) -> dict[str, Any]:
+        """What `strictjson.loads` returns or raises for the bytes so far.
+
+        Bytes that open an object end it with a }, so those after the last one need no reading: as long as what came
+        up to there is no JSON, all of it is none. That is found out once for each }, so that one may ask at every byte.
+        """
+        raw, received = self._bytes, len(self._bytes)
+        if self._closed < received and self._first == 0x7B and self._opened <= strictjson.MAX_DEPTH:
+            if self._unended < self._closed and _says(bytes(raw[: self._closed]))[0] is Signal.NOT_JSON:
+                self._unended = self._closed
+            if self._unended == self._closed:
+                raise Refused(Signal.NOT_JSON, received, None, lambda: _says(bytes(raw[:received]))[1])
+        return strictjson.loads(bytes(raw))
+
+
+def _says(raw: bytes) -> tuple[Signal | None, str]:
+    """Why these bytes are no strict JSON object; None where they are one."""
+    try:
+        strictjson.loads(raw)
+    except Refused as refused:
+        return refused.signal, refused.detail
+    return None, ""
+
+
 class StreamReader(Generic[Item]):
     """A wire over some framing, or over the one JSON document that the same route answers without streaming.
 
@@ -83,7 +133,7 @@ class StreamReader(Generic[Item]):
         self._fault: Fault | None = None
         self._ended = False  # the terminal event has come; nothing may follow it (A4)
         self._streams = False  # it is known that the bytes are a stream
-        self._whole = bytearray()  # they are one document, or it is not known yet
+        self._whole = _Growing()  # they are one document, or it is not known yet
         self._whole_received = 0
         self._sink = self._open
 
@@ -171,17 +221,16 @@ class StreamReader(Generic[Item]):
         if whole or self._fault is not None:
             self._sink = self._keep
             return []
-        self._streams, self._sink, head = True, self._frames.feed, bytes(self._whole)
-        self._whole.clear()
+        self._streams, self._sink, head = True, self._frames.feed, self._whole.taken()
         return self._frames.feed(head)
 
     def _keep(self, data: bytes) -> list[Item]:
         self._whole_received += len(data)
         if self._fault is None:
-            self._whole += data
+            self._whole.add(data)
             if self._whole_received > self._options.cap:
                 self._fault = over_cap(self._options.cap)
-                self._whole.clear()
+                self._whole.taken()
         return []
 
     def _finish_document(self, ending: Ending) -> Answer:
@@ -190,7 +239,7 @@ class StreamReader(Generic[Item]):
         if fault is not None:
             signal, detail = fault
             raise Refused(signal, received, None, detail)
-        document = strictjson.loads(bytes(self._whole))
+        document = self._whole.document()
         return self._accept(lambda: self._document(document), ending, received)
 
     def _accept(self, draft: Callable[[], Draft], ending: Ending, received: int) -> Answer:

@@ -14,26 +14,39 @@ Path = tuple[str | int, ...]
 _TOKEN = re.compile(r'[ \t\r\n]+|"(?:[^"\\]|\\.)*"|[-0-9][-+.0-9eE]*|[a-z]+|[][{},:]')
 # What may stand between the quotes: every escape but half a surrogate pair, and no control character.
 _TEXT = (
-    r'([^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))'
-    r'[^"\\\x00-\x1f]*)*)'
+    r'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))'
+    r'[^"\\\x00-\x1f]*)*'
 )
-_WHOLE = r"(0|[1-9][0-9]{0,17})"  # fits 64 bits
+_WHOLE = r"(?:0|[1-9][0-9]{0,17})"  # fits 64 bits
+_NUMBER = rf"-?{_WHOLE}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,2}})?"  # and is finite
 
 LONGEST = 1 << 16  # characters; a longer event is worth a full reading
 
 
-def cut(document: str, free: Collection[Path]) -> tuple[re.Pattern[str], dict[Path, int]] | None:
+def cut(
+    document: str, free: Collection[Path], lists: Collection[Path] = ()
+) -> tuple[re.Pattern[str], dict[Path, int]] | None:
     """A pattern that matches what spells `document` with other values at the paths in `free`, and the group of each.
 
     `document` is strict JSON, an object, without a key twice. Paths that it lacks, or where neither a string nor a
-    whole number stands, are not freed. None when nothing is.
+    whole number stands, are not freed. A list at a path in `lists` may be of any length, with elements spelled like its
+    first one but for the inside of strings and the digits of numbers. None when nothing is freed.
     """
+    tokens = list(_TOKEN.finditer(document))
     pattern: list[str] = []
     groups: dict[Path, int] = {}
     path: list[str | int] = []
-    at, key_comes = 0, False
-    for token in _TOKEN.finditer(document):
+    done, at, key_comes = 0, 0, False
+    while at < len(tokens):
+        token = tokens[at]
         word = token.group()
+        if word == "[" and tuple(path) in lists:
+            pattern.append(re.escape(document[done : token.start()]))
+            like, at = _like(tokens, at)
+            pattern.append(like)
+            done = tokens[at - 1].end()
+            continue
+        at += 1
         if word in "{[":
             path.append("" if word == "{" else 0)
             key_comes = word == "{"
@@ -52,10 +65,56 @@ def cut(document: str, free: Collection[Path]) -> tuple[re.Pattern[str], dict[Pa
             text = word[0] == '"'
             if text or re.fullmatch(_WHOLE, word):
                 quote = 1 if text else 0
-                pattern += [re.escape(document[at : token.start() + quote]), _TEXT if text else _WHOLE]
-                at = token.end() - quote
+                pattern += [re.escape(document[done : token.start() + quote]), f"({_TEXT if text else _WHOLE})"]
+                done = token.end() - quote
                 groups[tuple(path)] = len(groups) + 1
     if not groups:
         return None
-    pattern.append(re.escape(document[at:]))
+    pattern.append(re.escape(document[done:]))
     return re.compile("".join(pattern)), groups
+
+
+def _like(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
+    """A pattern for the values spelled like the one that starts at a token, and the token after it.
+
+    Keys and white space are as they are, so no key can come twice; strings and numbers are any, lists of any length.
+    """
+    word = tokens[at].group()
+    if word[0] == '"':
+        return f'"{_TEXT}"', at + 1
+    if word[0] in "-0123456789":
+        return _NUMBER, at + 1
+    if word == "[":
+        return _list_like(tokens, at)
+    if word != "{":
+        return word, at + 1  # null, true, false
+    made, value_comes = ["\\{"], False
+    at += 1
+    while (word := tokens[at].group()) != "}":
+        if value_comes and not word.isspace():
+            value, at = _like(tokens, at)
+            made.append(value)
+            value_comes = False
+        else:  # a key, a colon, a comma, white space
+            made.append(re.escape(word))
+            value_comes = word == ":" or value_comes
+            at += 1
+    return "".join([*made, "\\}"]), at + 1
+
+
+def _list_like(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
+    """A list by its first element, which stands once in the pattern, however deep the lists are nested in one another.
+
+    One that is empty, or has white space before its first element, is taken as it is.
+    """
+    end, depth = at, 0
+    while end == at or depth:
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(tokens[end].group(), 0)
+        end += 1
+    if tokens[at + 1].group() == "]" or tokens[at + 1].group().isspace():
+        return re.escape("".join(token.group() for token in tokens[at:end])), end
+    element, after = _like(tokens, at + 1)
+    space = ""
+    if tokens[after].group() == "," and tokens[after + 1].group().isspace():
+        space = tokens[after + 1].group()
+    return rf"\[(?:{element}(?:,{space}(?=[^\]])|(?=\])))*\]", end
