@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -114,6 +114,31 @@ class PatchBook(PatchQueries):
         facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         with self._ledger.transaction(at, durable=True) as connection:
             return self._move(connection, decision_id, expect, to, at, facts, evidence, data or {})
+
+    def merge(
+        self,
+        decision_id: str,
+        now: datetime,
+        do: Callable[[DecisionEntry], tuple[str, tuple[str, ...]]],
+        *,
+        approver: str | None = None,
+    ) -> DecisionEntry:
+        """Move a pass to `merged` by the commit that `do` makes, so that no fail can be recorded in between.
+
+        `do` moves the branch and returns the commit and its evidence; whatever it raises leaves the decision as it was,
+        and is raised. Raises DecisionMoved when it is no pass (any more). Should this process end after `do`, the
+        decision is a pass that stands merged: reconciling finds the commit.
+        """
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as connection:
+            entry = row_of(connection, decision_id)[3]
+            if entry.state is not Decision.PASS:
+                raise DecisionMoved(entry)
+            commit, evidence = do(entry)
+            facts: dict[str, Any] = {"merged": commit}
+            if approver is not None:
+                facts["approver"] = approver
+            return self._move(connection, decision_id, Decision.PASS, Decision.MERGED, at, facts, evidence, {})
 
     def note(self, decision_id: str, event: str, now: datetime, data: Mapping[str, Any]) -> None:
         """Add an event that moves nothing, in any state. Raises KeyError for an unknown id."""

@@ -1,0 +1,224 @@
+"""Merging what a recorded pass binds to, and settling what a crash left: the branch has the last word."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+
+import msgspec
+
+from endmark.core import intoto, merge_message
+from endmark.core.decision import Next
+from endmark.core.patch_outcome import PatchOutcome
+from endmark.core.refusal import CannotTry, Refused, Signal
+from endmark.core.states import Decision, Review
+from endmark.effects.git import Gate
+from endmark.effects.git.find import find_merge
+from endmark.effects.git.merge import OutcomeUnknown, Person, merge
+from endmark.ledger.entry import stamp
+from endmark.ledger.patch_book import PatchBook
+from endmark.ledger.patch_entry import DecisionEntry, DecisionMoved, ReviewEntry
+from endmark.ledger.patch_outcomes import outcome_of
+from endmark.patch_case import Case, Place, read_case
+
+Sign = Callable[[bytes], bytes]
+"""A statement's bytes -> its signed form."""
+
+MERGING = "merging"  # the event before the branch is told to move
+_TITLE_MOST = 200
+
+
+class How(msgspec.Struct, frozen=True, kw_only=True):
+    """How a merge is made. `person`: who the commit is by; `sign`: None for a merge without a record in its message."""
+
+    person: Person
+    sign: Sign | None = None
+    approver: str | None = None
+
+
+def merge_passed(book: PatchBook, gate: Gate, place: Place, how: How, clock: Callable[[], datetime]) -> PatchOutcome:
+    """Merge the change of `place`, if a recorded pass binds to exactly this change and policy.
+
+    Raises CannotTry when nothing could be tried (checked out, locked, no permission): the pass stands then.
+    """
+    settle_merges(book, gate, place.repository, clock)
+    try:
+        case = read_case(gate, place)
+    except Refused as refused:
+        return _not_merged(place, refused.signal, refused.detail, clock)
+    decision = _pass_for(book, case)
+    if decision is None:
+        return _without_pass(book, case, clock)
+    for_a_person = case.for_a_person
+    if for_a_person and how.approver is None:
+        names = ", ".join(ascii(path)[2:-1] for path in for_a_person[:5])
+        detail = f"it changes {names}, which a person must look at: 'endmark merge ... --approve' says somebody did"
+        return _waiting(book, decision, detail)
+    book.note(decision.decision_id, MERGING, clock(), {"approver": how.approver} if how.approver else {})
+    try:
+        merged = book.merge(
+            decision.decision_id,
+            clock(),
+            lambda entry: _move(book, gate, case, entry, how, clock()),
+            approver=how.approver,
+        )
+    except DecisionMoved as moved:
+        return outcome_of(moved.entry, book.reviews(moved.entry.decision_id))
+    except Refused as refused:
+        if refused.signal not in (Signal.STALE_BASE, Signal.STALE_DIFF):
+            return _not_merged(place, refused.signal, refused.detail, clock, decision.decision_id)
+        return _stale(book, decision, refused, clock)
+    except OutcomeUnknown as unknown:
+        raise CannotTry(f"{unknown.detail}. 'endmark reconcile' settles it.") from None
+    return outcome_of(merged, book.reviews(merged.decision_id))
+
+
+def settle_merges(book: PatchBook, gate: Gate, repository: str, clock: Callable[[], datetime]) -> list[DecisionEntry]:
+    """Record the merges that were made but not written down: passes whose branch holds their merge commit.
+
+    Raises CannotTry when the repository cannot be read.
+    """
+    settled = []
+    for entry in book.page(10_000, state=Decision.PASS):
+        if entry.repository != repository or entry.merge_tree is None:
+            continue
+        if not any(event.event == MERGING for event in book.events(entry.decision_id)):
+            continue
+        found = find_merge(gate, entry.ref, base=entry.base, head=entry.head, tree=entry.merge_tree)
+        if found is not None and merge_message.decision_of(found.message) == entry.decision_id:
+            done = (found.oid, ("merge-found",))
+            with suppress(DecisionMoved):
+                settled.append(book.merge(entry.decision_id, clock(), partial(_give, done)))
+    return settled
+
+
+def _give(done: tuple[str, tuple[str, ...]], _entry: DecisionEntry) -> tuple[str, tuple[str, ...]]:
+    return done
+
+
+def _pass_for(book: PatchBook, case: Case) -> DecisionEntry | None:
+    for entry in book.of_diff(case.change.diff_sha, case.place.policy.sha256):
+        if entry.state is Decision.PASS:
+            return entry
+    return None
+
+
+def _move(
+    book: PatchBook, gate: Gate, case: Case, entry: DecisionEntry, how: How, now: datetime
+) -> tuple[str, tuple[str, ...]]:
+    """Make the commit and move the branch. Raises as `effects.git.merge` does."""
+    place = case.place
+    record = None if how.sign is None else how.sign(intoto.dumps(statement(book, case, entry, now)))
+    title = f"Merge {place.head[:12]} into {place.branch.name}"[:_TITLE_MOST]
+    message = merge_message.write(title, entry.decision_id, record)
+    done = merge(gate, case.change, message=message, person=how.person, at=int(now.timestamp()))
+    return done.tip, ("record:unsigned" if record is None else "record:signed",)
+
+
+def statement(book: PatchBook, case: Case, entry: DecisionEntry, now: datetime) -> intoto.Decision:
+    """What the record of a pass says: the change, the policy, and every complete review of it."""
+    change, place = case.change, case.place
+    asked = [
+        _asked(one, case)
+        for one in book.reviews_of_diff(change.diff_sha, place.policy.sha256)
+        if one.state in (Review.PASS, Review.FAIL)
+    ]
+    return intoto.Decision(
+        decision="pass",
+        change=change_of(case),
+        policy_version=place.branch.policy,
+        policy_sha256=place.policy.sha256,
+        reviews=tuple(asked),
+        evidence=entry.evidence,
+        at=stamp(now),
+    )
+
+
+def change_of(case: Case) -> intoto.Change:
+    """A change as records name it."""
+    change = case.change
+    return intoto.Change(
+        diff_sha=change.diff_sha,
+        object_format="sha256" if change.object_format == "sha256" else "sha1",
+        target=change.target_ref,
+        base=change.base.oid,
+        head=change.head.oid,
+        merge_tree=change.merge_tree,
+    )
+
+
+def _asked(one: ReviewEntry, case: Case) -> intoto.Asked:
+    reviewer = case.place.policy.reviewers[one.reviewer]
+    assert one.body_sha256 is not None  # noqa: S101  # the ledger's SQL demands it of a complete review
+    from_us = one.purpose in ("review", "replay")
+    return intoto.Asked(
+        attempt_id=one.review_id,
+        reviewer=one.reviewer,
+        kind=reviewer.kind if from_us else one.purpose,
+        model=one.model,
+        wire=reviewer.wire if from_us else None,
+        temperature=reviewer.temperature if from_us else None,
+        max_output_tokens=reviewer.max_output_tokens if from_us else None,
+        capacity=reviewer.capacity,
+        prompt_sha256=one.prompt_sha256,
+        shown_sha256=one.shown_sha256,
+        verdict_sha256=one.body_sha256,
+        verdict="pass" if one.state is Review.PASS else "fail",
+        blocking=one.blocking or 0,
+        advisory=one.advisory or 0,
+        evidence=one.evidence,
+    )
+
+
+def _without_pass(book: PatchBook, case: Case, clock: Callable[[], datetime]) -> PatchOutcome:
+    """Why there is no pass to merge by: what was decided about this change, or about this head as it was before."""
+    place, change = case.place, case.change
+    decisions = book.of_diff(change.diff_sha, place.policy.sha256)
+    for state in (Decision.FAIL, Decision.MERGED, Decision.PENDING, Decision.STALE, Decision.INCOMPLETE):
+        for entry in decisions:
+            if entry.state is state:
+                return outcome_of(entry, book.reviews(entry.decision_id))
+    for entry in book.on_head(place.repository, place.ref, place.head):
+        if entry.state is Decision.PASS:
+            moved = "the policy changed" if entry.diff_sha == change.diff_sha else f"{place.ref} moved"
+            signal = Signal.STALE_POLICY if entry.diff_sha == change.diff_sha else Signal.STALE_BASE
+            return _stale(book, entry, Refused(signal, 0, None, f"{moved} since this head was passed"), clock)
+    detail = f"no decision about the change {change.diff_sha[:12]}... is on record"
+    return _not_merged(place, Signal.STALE_DIFF, detail, clock)
+
+
+def _stale(book: PatchBook, entry: DecisionEntry, refused: Refused, clock: Callable[[], datetime]) -> PatchOutcome:
+    try:
+        entry = book.move(
+            entry.decision_id,
+            Decision.PASS,
+            Decision.STALE,
+            clock(),
+            signal=refused.signal,
+            detail=refused.detail,
+        )
+    except DecisionMoved as moved:
+        entry = moved.entry
+    return outcome_of(entry, book.reviews(entry.decision_id))
+
+
+def _waiting(book: PatchBook, entry: DecisionEntry, detail: str) -> PatchOutcome:
+    stands = outcome_of(entry, book.reviews(entry.decision_id))
+    said = f"{detail[:1].upper()}{detail[1:]}. Nothing was merged."
+    return msgspec.structs.replace(stands, detail=said, next=Next.ASK, exit_code=16)
+
+
+def _not_merged(
+    place: Place, signal: Signal, detail: str, clock: Callable[[], datetime], decision_id: str | None = None
+) -> PatchOutcome:
+    from endmark.core.patch_outcome import of_refusal
+
+    found = of_refusal(Refused(signal, 0, None, detail), stamp(clock()))
+    return msgspec.structs.replace(
+        found,
+        decision_id=decision_id,
+        ref=place.ref,
+        base=place.base,
+        head=place.head,
+        policy_version=place.branch.policy,
+    )

@@ -1,0 +1,97 @@
+"""What is judged: a change, and the policy that stands in its base; one reading that all of the patch gate shares."""
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from endmark.core import policy as policies
+from endmark.core.policy import Branch, Policy, PolicyRefused
+from endmark.core.refusal import CannotTry, Refused, Signal
+from endmark.effects.git import Change, Gate, read_change, refs
+from endmark.effects.git.objects import read_commit, read_file
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a change goes and by which rules. `base` and `head` are commits, `ref` a full name of a branch.
+
+    `policy_raw` are the bytes that the policy was read from.
+    """
+
+    repository: str
+    ref: str
+    base: str
+    head: str
+    policy: Policy
+    branch: Branch
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """A change and its place."""
+
+    place: Place
+    change: Change
+
+    @property
+    def for_a_person(self) -> tuple[bytes, ...]:
+        """The changed paths that a person must look at."""
+        paths = (record.path for record in self.change.records)
+        return self.place.policy.needs_person(self.place.branch, paths)
+
+
+def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file: Path | None) -> Place:
+    """Resolve names, and read the policy: from the base commit, or from `policy_file`, a path on this machine.
+
+    Raises PolicyRefused for a policy that cannot decide, CannotTry for names that lead nowhere.
+    """
+    repository = gate.repository
+    at_base, at_head = refs.resolve(repository, base, head)
+    name = ref or at_base.branch
+    if name is None:
+        raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
+    target = refs.target_ref(repository, name)[0]
+    commit = read_commit(gate, at_base.oid).oid
+    policy = _from_file(policy_file) if policy_file is not None else policy_of(gate, commit)
+    branch = policy.branch(target)
+    _check_who_decides(policy, branch)
+    return Place(
+        repository=os.path.realpath(repository.common_dir),
+        ref=target,
+        base=commit,
+        head=read_commit(gate, at_head.oid).oid,
+        policy=policy,
+        branch=branch,
+    )
+
+
+def read_case(gate: Gate, place: Place) -> Case:
+    """The change of a place. Raises Refused (`merge-conflict`), CannotTry."""
+    return Case(place=place, change=read_change(gate, base=place.base, head=place.head, ref=place.ref))
+
+
+def policy_of(gate: Gate, commit: str) -> Policy:
+    """The policy that stands in a commit. Raises PolicyRefused when there is none, or none that can be used."""
+    where = f"{policies.FILE} in the base commit {commit[:12]}"
+    try:
+        raw = read_file(gate, commit, policies.FILE.encode(), policies.MOST_BYTES)
+    except Refused as refused:
+        raise PolicyRefused(refused.signal, refused.received_bytes, refused.expected_bytes, refused.detail) from None
+    if raw is None:
+        raise PolicyRefused(Signal.MISSING_KEY, 0, None, f"there is no {where}, so nothing says what may be merged")
+    return policies.read(raw, where)
+
+
+def _from_file(file: Path) -> Policy:
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(policies.MOST_BYTES + 1)
+    except OSError as fault:
+        raise CannotTry(f"the policy {file} cannot be read: {fault.strerror or fault}. Nothing was done.") from None
+    return policies.read(raw, str(file))
+
+
+def _check_who_decides(policy: Policy, branch: Branch) -> None:
+    """Shared capacity may advise and block, never open a branch alone."""
+    if all(reviewer.capacity == "shared" for reviewer in policy.reviewers_of(branch)):
+        detail = f"{policy.where}: branches.{branch.name} leaves the decision to reviewers on shared capacity alone"
+        raise PolicyRefused(Signal.WRONG_VALUE, policy.received_bytes, None, detail)

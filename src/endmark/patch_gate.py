@@ -1,0 +1,436 @@
+"""The patch gate: a reviewer's verdict opens a branch only if it is whole, says `pass`, and is bound to this change.
+
+change -> (prompt with marks -> reviewer -> capture -> seal) -> verdict -> decision -> merge by compare-and-swap, with
+the signed record in the merge commit. Nothing here reads the clock, the environment or chance; they are handed in.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+
+import msgspec
+
+from endmark.core import binding, marks, prompt
+from endmark.core.decision import first, row_of
+from endmark.core.dsse import Verify
+from endmark.core.patch_outcome import PatchOutcome
+from endmark.core.policy import Reviewer
+from endmark.core.prompt import Shown
+from endmark.core.refusal import Refused, Signal
+from endmark.core.states import Decision, Review
+from endmark.effects.git import Gate
+from endmark.effects.git.shown import Block, read_blocks
+from endmark.ledger.book import Ledger
+from endmark.ledger.patch_book import PatchBook
+from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
+from endmark.ledger.patch_outcomes import outcome_of
+from endmark.patch_case import Case, Place, read_case
+
+__all__ = ["Ask", "PatchGate", "Reply"]
+
+COMPLETE = frozenset({Review.PASS, Review.FAIL})
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reviewer answered: the sealed envelope of its verdict, and what its provider said of what it read."""
+
+    envelope: bytes
+    model: str | None = None
+    input_tokens: int | None = None
+    evidence: tuple[str, ...] = ()
+
+
+Ask = Callable[[Reviewer, Place, Shown], Reply]
+"""Ask a reviewer once. Raises Refused for every answer that is not proven whole, and for none."""
+
+
+class PatchGate:
+    """The gate over one ledger. `nonce` makes 32 fresh hex digits at each call; `verify` knows the trusted keys."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Callable[[], datetime],
+        *,
+        ask: Ask,
+        nonce: Callable[[], str],
+        verify: Verify | None = None,
+    ) -> None:
+        self._book = PatchBook(ledger)
+        self._clock = clock
+        self._ask = ask
+        self._nonce = nonce
+        self._verify = verify
+
+    @property
+    def book(self) -> PatchBook:
+        """The book of decisions that this gate writes."""
+        return self._book
+
+    # ---- the doings -------------------------------------------------------------------------------------------
+
+    def review(self, gate: Gate, place: Place, submitter: str) -> PatchOutcome:
+        """Ask the reviewers of the branch about a change, and decide.
+
+        A change that was decided is not asked about again: a pass stands, and a fail is never asked into a pass. Only
+        reviewers without a whole verdict are asked, each within its budget. Raises CannotTry.
+        """
+        case = self._read(gate, place, submitter)
+        if isinstance(case, PatchOutcome):
+            return case
+        known = self._known(case)
+        if known is not None:
+            return self.outcome(known)
+        decision = self._begin(case, submitter)
+        self._carry(case, decision)
+        try:
+            blocks = read_blocks(gate, case.change, case.place.branch.max_diff_bytes)
+        except Refused as refused:
+            return self._end(decision, Decision.INCOMPLETE, refused.signal, refused.detail)
+        missing = self._missing(case, decision)
+        if missing:
+            with ThreadPoolExecutor(len(missing)) as pool:
+                asking = [pool.submit(self._ask_within_budget, case, decision, one, blocks) for one in missing]
+                for one in asking:
+                    one.result()
+        return self._conclude(case, decision)
+
+    def decide(
+        self,
+        gate: Gate,
+        place: Place,
+        raw: bytes,
+        submitter: str,
+        *,
+        reviewer: str | None = None,
+        name: str | None = None,
+    ) -> PatchOutcome:
+        """Decide on a verdict that was made elsewhere: `raw` is its envelope, `reviewer` whose it is.
+
+        `name` is the id of this attempt, given outside the body; without one it is made of the bytes and the change, so
+        that the same verdict brought twice is one attempt. Raises CannotTry, and ValueError for no such reviewer.
+        """
+        whose = _whose(place, reviewer)
+        case = self._read(gate, place, submitter)
+        if isinstance(case, PatchOutcome):
+            return case
+        digest = hashlib.sha256(raw).hexdigest()
+        review_id = name or f"{digest[:32]}-{case.change.diff_sha[:16]}-{place.policy.sha256[:16]}-{whose.name}"
+        former = self._book.review(review_id)
+        if former is not None:
+            return self._again(case, former, digest)
+        answer, body = self._judge(case, raw, whose)
+        known = self._known(case)
+        if known is not None and answer.state is not Review.FAIL:
+            return self.outcome(known)
+        decision = known if known is not None and known.state is Decision.PASS else self._begin(case, submitter)
+        how = NewReview(review_id=review_id, reviewer=whose.name, purpose="elsewhere", model=whose.model)
+        self._book.brought(decision.decision_id, how, answer, self._clock(), body=body)
+        self._carry(case, decision)
+        return self._conclude(case, decision, partly=answer.state is not Review.INCOMPLETE)
+
+    def outcome(self, entry: DecisionEntry) -> PatchOutcome:
+        """What became of a decision, with its reviews."""
+        return outcome_of(entry, self._book.reviews(entry.decision_id))
+
+    # ---- what is known ----------------------------------------------------------------------------------------
+
+    def _read(self, gate: Gate, place: Place, submitter: str) -> Case | PatchOutcome:
+        """The case; or the recorded outcome where there is no merge to judge."""
+        try:
+            return read_case(gate, place)
+        except Refused as refused:
+            decision = self._book.open(_new(place, None, submitter), self._clock())
+            return self._end(decision, Decision.INCOMPLETE, refused.signal, refused.detail)
+
+    def _known(self, case: Case) -> DecisionEntry | None:
+        """The decision that stands for this change under this policy: a fail first, else a pass or a merge."""
+        decisions = self._book.of_diff(case.change.diff_sha, case.place.policy.sha256)
+        for state in (Decision.FAIL, Decision.MERGED, Decision.PASS):
+            for decision in decisions:
+                if decision.state is state:
+                    return decision
+        return None
+
+    def _begin(self, case: Case, submitter: str) -> DecisionEntry:
+        """The decision that is pending for this change, or a new one."""
+        for decision in self._book.of_diff(case.change.diff_sha, case.place.policy.sha256):
+            if decision.state is Decision.PENDING:
+                return decision
+        return self._book.open(_new(case.place, case, submitter), self._clock())
+
+    def _missing(self, case: Case, decision: DecisionEntry) -> list[Reviewer]:
+        """The reviewers whose whole verdict this decision lacks."""
+        have = {one.reviewer for one in self._book.reviews(decision.decision_id) if one.state in COMPLETE}
+        return [one for one in case.place.policy.reviewers_of(case.place.branch) if one.name not in have]
+
+    def _carry(self, case: Case, decision: DecisionEntry) -> None:
+        """Bring the whole passes of this change from decisions that ended incomplete; and where the policy allows it,
+        those of the same head whose records are equal on another base."""
+        place, change = case.place, case.change
+        found = [
+            (one, f"carried-from:{one.review_id}", change.diff_sha)
+            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
+        ]
+        if place.branch.carry == "identical":
+            for former in self._book.on_head(place.repository, place.ref, place.head):
+                alike = (former.policy_sha256, former.records_sha) == (place.policy.sha256, decision.records_sha)
+                if alike and former.diff_sha is not None and former.diff_sha != change.diff_sha:
+                    if self._book.failed(former.diff_sha, former.policy_sha256) is not None:
+                        return  # nothing of a change that was failed is carried
+                    found += [
+                        (one, f"carried:{former.base}", former.diff_sha)
+                        for one in self._book.reviews(former.decision_id)
+                    ]
+        for reviewer in self._missing(case, decision):
+            for one, evidence, _ in found:
+                if (
+                    one.reviewer == reviewer.name
+                    and one.state is Review.PASS
+                    and one.decision_id != decision.decision_id
+                ):
+                    self._bring(decision, one, evidence)
+                    break
+
+    def _bring(self, decision: DecisionEntry, one: ReviewEntry, evidence: str) -> None:
+        body = self._book.answer(one.review_id)
+        assert one.signal is not None and one.received_bytes is not None  # noqa: S101, PT018  # it is a pass
+        self._book.brought(
+            decision.decision_id,
+            NewReview(
+                review_id=f"{decision.decision_id}.{one.reviewer}.carried",
+                reviewer=one.reviewer,
+                purpose="carried",
+                model=one.model,
+                prompt_sha256=one.prompt_sha256,
+                shown_sha256=one.shown_sha256,
+            ),
+            Answer(
+                state=one.state,
+                signal=one.signal,
+                received_bytes=one.received_bytes,
+                expected_bytes=one.expected_bytes,
+                body_sha256=one.body_sha256,
+                level=one.level,
+                evidence=(*one.evidence, evidence),
+                blocking=one.blocking,
+                advisory=one.advisory,
+            ),
+            self._clock(),
+            body=body,
+        )
+
+    def _again(self, case: Case, former: ReviewEntry, digest: str) -> PatchOutcome:
+        """A review id came again: what is on record for the same bytes and change, else a refusal."""
+        decision = self._book.get(former.decision_id)
+        assert decision is not None  # noqa: S101  # a review has its decision, or the SQL would not have taken it
+        same = former.body_sha256 == digest and decision.diff_sha == case.change.diff_sha
+        found = self.outcome(decision)
+        if same and decision.policy_sha256 == case.place.policy.sha256:
+            return msgspec.structs.replace(
+                found, detail=f"Brought before, nothing was done now. {found.detail}".strip()
+            )
+        refused = Refused(
+            Signal.ID_REUSED,
+            0,
+            None,
+            f"the id {former.review_id} belongs to another verdict or change; that decision is {decision.state}",
+        )
+        entry = self._book.open(_new(case.place, case, decision.submitter), self._clock())
+        return self._end(entry, Decision.INCOMPLETE, refused.signal, refused.detail)
+
+    # ---- asking and judging -----------------------------------------------------------------------------------
+
+    def _ask_within_budget(
+        self, case: Case, decision: DecisionEntry, reviewer: Reviewer, blocks: Sequence[Block]
+    ) -> None:
+        """Ask one reviewer until it gives a whole verdict or its budget for this change is spent."""
+        place, change = case.place, case.change
+        before = [
+            one
+            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
+            if one.reviewer == reviewer.name and one.purpose == "review"
+        ]
+        for attempt in range(len(before) + 1, place.branch.retries + 2):
+            shown = self._show(case, reviewer, blocks)
+            review_id = f"{decision.decision_id}.{reviewer.name}.{attempt}"
+            how = NewReview(
+                review_id=review_id,
+                reviewer=reviewer.name,
+                model=reviewer.model,
+                prompt_sha256=None if isinstance(shown, Refused) else shown.instructions_sha256,
+                shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
+            )
+            self._book.ask(decision.decision_id, how, self._clock())
+            answer, body = self._answer(case, reviewer, shown)
+            self._book.answered(review_id, answer, self._clock(), body=body)
+            if answer.state in COMPLETE or isinstance(shown, Refused):
+                return
+
+    def _show(self, case: Case, reviewer: Reviewer, blocks: Sequence[Block]) -> Shown | Refused:
+        count = marks.needed(len(blocks))
+        while True:
+            try:
+                return prompt.assemble(
+                    [block.patch for block in blocks],
+                    diff_sha=case.change.diff_sha,
+                    policy_version=case.place.branch.policy,
+                    nonces=[self._nonce() for _ in range(count)] if reviewer.marks else None,
+                    max_diff_bytes=case.place.branch.max_diff_bytes,
+                    instructions=self._instructions(case, reviewer),
+                )
+            except marks.NonceInText:
+                continue
+            except Refused as refused:
+                return refused
+
+    def _instructions(self, _case: Case, _reviewer: Reviewer) -> bytes:
+        return prompt.INSTRUCTIONS
+
+    def _answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> tuple[Answer, bytes | None]:
+        """Ask once and judge what comes."""
+        if isinstance(shown, Refused):
+            return _refused(shown, None)
+        try:
+            reply = self._ask(reviewer, case.place, shown)
+        except Refused as refused:
+            return _refused(refused, None)
+        try:
+            tokens = prompt.check_input_tokens(shown, reply.input_tokens, len(reply.envelope))
+        except Refused as refused:
+            return _refused(refused, reply.envelope)
+        echoed = shown.marks if reviewer.marks else None
+        return self._judge(case, reply.envelope, reviewer, echoed, (*reply.evidence, tokens))
+
+    def _judge(
+        self,
+        case: Case,
+        raw: bytes,
+        reviewer: Reviewer,
+        echoed: Sequence[str] | None = None,
+        beside: tuple[str, ...] = (),
+    ) -> tuple[Answer, bytes | None]:
+        """What the envelope of a verdict comes to, and the bytes to keep."""
+        branch = case.place.branch
+        wanted = binding.Wanted(
+            diff_sha=case.change.diff_sha, policy_version=branch.policy, marks=echoed, min_evidence=branch.level
+        )
+        try:
+            bound = binding.read(raw, wanted, branch.max_answer_bytes, self._verify)
+        except Refused as refused:
+            return _refused(refused, raw)
+        findings = bound.verdict.findings or []
+        blocking = sum(finding.severity == "blocking" for finding in findings)
+        answer = Answer(
+            state=Review(bound.verdict.verdict),
+            signal=Signal.COMPLETE,
+            received_bytes=bound.received_bytes,
+            expected_bytes=bound.expected_bytes,
+            body_sha256=hashlib.sha256(raw).hexdigest(),
+            level=bound.level.word,
+            evidence=(*bound.evidence, *beside, f"capacity:{reviewer.capacity}"),
+            blocking=blocking,
+            advisory=len(findings) - blocking,
+        )
+        return answer, raw
+
+    # ---- concluding -------------------------------------------------------------------------------------------
+
+    def _conclude(self, case: Case, decision: DecisionEntry, *, partly: bool = False) -> PatchOutcome:
+        """Decide, by every review there is. `partly`: others may still bring what is missing."""
+        place, change = case.place, case.change
+        failed = self._book.failed(change.diff_sha, place.policy.sha256)
+        if failed is not None:
+            said = f"{failed.reviewer} failed it with {failed.blocking or 0} blocking findings"
+            return self._end(decision, Decision.FAIL, Signal.COMPLETE, said)
+        missing = {reviewer.name for reviewer in self._missing(case, decision)}
+        if not missing:
+            evidence = tuple(f"pass:{one}" for one in place.branch.reviewers)
+            return self._end(decision, Decision.PASS, Signal.COMPLETE, "", evidence)
+        if partly:
+            return self.outcome(self._book.get(decision.decision_id) or decision)
+        tried = [
+            one
+            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
+            if one.reviewer in missing and one.state is Review.INCOMPLETE and one.signal is not None
+        ]
+        if not tried:
+            said = f"no whole verdict of {', '.join(sorted(missing))}"
+            return self._end(decision, Decision.INCOMPLETE, Signal.UNREACHABLE, said)
+        signal = first(one.signal for one in tried if one.signal is not None)
+        last = next(one for one in reversed(tried) if one.signal is signal)
+        said = f"no whole verdict of {', '.join(sorted(missing))}: {last.detail}"
+        return self._end(decision, Decision.INCOMPLETE, signal, said)
+
+    def _end(
+        self,
+        decision: DecisionEntry,
+        state: Decision,
+        signal: Signal,
+        detail: str,
+        evidence: tuple[str, ...] = (),
+    ) -> PatchOutcome:
+        """Move a pending decision, and say what stands; another process may have been faster."""
+        try:
+            entry = self._book.move(
+                decision.decision_id,
+                Decision.PENDING,
+                state,
+                self._clock(),
+                signal=signal,
+                detail=detail,
+                evidence=evidence,
+            )
+        except DecisionMoved as moved:
+            entry = moved.entry
+        return self.outcome(entry)
+
+
+def _new(place: Place, case: Case | None, submitter: str | None) -> NewDecision:
+    return NewDecision(
+        repository=place.repository,
+        ref=place.ref,
+        base=place.base,
+        head=place.head,
+        merge_tree=None if case is None else case.change.merge_tree,
+        records_sha=None if case is None else _records_sha(case),
+        diff_sha=None if case is None else case.change.diff_sha,
+        policy_version=place.branch.policy,
+        policy_sha256=place.policy.sha256,
+        required=place.branch.reviewers,
+        submitter=submitter,
+    )
+
+
+def _records_sha(case: Case) -> str:
+    """What the change does, whatever it is made from: its records alone, which are equal on another base."""
+    digest = hashlib.sha256()
+    for one in sorted(case.change.records, key=lambda record: record.path):
+        for field in (one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.path):
+            digest.update(b"%d:%s," % (len(field), field))
+    return digest.hexdigest()
+
+
+def _whose(place: Place, name: str | None) -> Reviewer:
+    """The reviewer whose verdict it is. Raises ValueError."""
+    known = place.branch.reviewers
+    if name is None and len(known) > 1:
+        raise ValueError(f"branch {place.branch.name} asks {', '.join(known)}: whose verdict is it?")
+    if name is not None and name not in known:
+        raise ValueError(f"branch {place.branch.name} does not ask {name}, only {', '.join(known)}")
+    return place.policy.reviewers[name or known[0]]
+
+
+def _refused(refused: Refused, raw: bytes | None) -> tuple[Answer, bytes | None]:
+    """A review without a whole, bound verdict is incomplete, whatever was found; some bytes are kept."""
+    keep = raw if raw is not None and row_of(refused.signal).keeps_bytes else None
+    answer = Answer(
+        state=Review.INCOMPLETE,
+        signal=refused.signal,
+        received_bytes=len(raw) if raw is not None else refused.received_bytes,
+        expected_bytes=refused.expected_bytes,
+        body_sha256=None if raw is None else hashlib.sha256(raw).hexdigest(),
+        detail=refused.detail,
+    )
+    return answer, keep
