@@ -1,6 +1,7 @@
 """`diff_sha` once more, without git and without endmark: objects are read and written by dulwich."""
 
 import hashlib
+from typing import Any
 
 from dulwich.object_store import iter_tree_contents
 from dulwich.objects import Tree as DulwichTree
@@ -19,7 +20,8 @@ def diff_sha(folder, base, head, target_ref):
         elif theirs.id in bases:
             after, tree = before, ours.tree
         else:
-            after = _merged(_entries(repo, repo[bases[0]].tree), before, _entries(repo, theirs.tree))
+            parted: Any = repo[bases[0]]
+            after = _merged(_entries(repo, parted.tree), before, _entries(repo, theirs.tree))
             tree = _tree_id(after, repo.object_format)
         zeros = "0" * len(ours.id)
         records = []
@@ -39,10 +41,10 @@ def diff_sha(folder, base, head, target_ref):
         return hashlib.sha256(hashed(fields, records)).hexdigest()
 
 
-def _commit(repo, name):
+def _commit(repo, name) -> Any:
     for place in (b"refs/heads/", b"refs/tags/"):
         if place + name.encode() in repo.refs:
-            found = repo[repo.refs[place + name.encode()]]
+            found: Any = repo[repo.refs[place + name.encode()]]
             return repo[found.object[1]] if found.type_name == b"tag" else found
     raise KeyError(name)
 
@@ -84,7 +86,8 @@ def _merged(base, ours, theirs):
 
 def _tree_id(entries, object_format):
     """The id of the tree that holds `entries`, folder by folder."""
-    folders, tree = {}, DulwichTree()
+    folders: dict[bytes, dict] = {}
+    tree = DulwichTree()
     for path, (mode, oid) in entries.items():
         name, slash, rest = path.partition(b"/")
         if slash:

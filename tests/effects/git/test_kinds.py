@@ -5,12 +5,13 @@ import os
 import shutil
 import zlib
 
+import msgspec
 import pytest
 from tests.effects.git import independent
 from tests.effects.git.repos import FORMATS, KINDS, Import, git, lines, make
 
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Gate, Git, open_repository, read_blocks, read_change
+from endmark.effects.git import Gate, Git, objects, open_repository, read_blocks, read_change
 from endmark.effects.git.fetch import fetch_missing
 
 
@@ -241,7 +242,6 @@ def test_a_shallow_clone_is_mended_where_somebody_asks(sample, tmp_path, gate):
 
 
 def test_a_commit_that_is_not_its_id_is_refused(repo, gate):
-    """A commit's bytes are hashed again: git itself believes a loose file's name."""
     oid = git(repo, "rev-parse", "topic")
     body = git(repo, "cat-file", "commit", "main").encode() + b"\n"
     loose = repo / ".git" / "objects" / oid[:2] / oid[2:]
@@ -250,6 +250,20 @@ def test_a_commit_that_is_not_its_id_is_refused(repo, gate):
     loose.write_bytes(zlib.compress(b"commit %d\0" % len(body) + body))
     with pytest.raises(CannotTry, match="damaged"):
         read_change(gate(repo), base="main", head="topic")
+
+
+def test_a_commit_is_hashed_again(sample, gate):
+    opened = gate(sample)
+    oids = [git(sample, "rev-parse", name) for name in ("main", "topic")]
+    with objects.start_commits(opened, oids) as running:
+        answer = running.finish()
+    assert [commit.oid for commit in objects.commits(opened, oids, answer)] == oids
+    lie = msgspec.structs.replace(answer, out=answer.out.replace(b"a@example.com", b"b@example.com"))
+    with pytest.raises(CannotTry, match="damaged"):
+        objects.commits(opened, oids, lie)
+    for cut in range(len(answer.out)):
+        with pytest.raises(CannotTry):
+            objects.commits(opened, oids, msgspec.structs.replace(answer, out=answer.out[:cut]))
 
 
 def pack_all_but(repo, oid):

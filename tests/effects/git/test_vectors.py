@@ -18,8 +18,13 @@ def read(content):
     assert set(header) <= KEYS
     assert int(header["received"]) == len(raw)
     document = strictjson.loads(raw)
-    records = [Record(*(field.encode() for field in row[:4]), bytes.fromhex(row[4])) for row in document.pop("records")]
+    records = [record(row) for row in document.pop("records")]
     return header, Identity(**document), records
+
+
+def record(row):
+    old_mode, new_mode, old_oid, new_oid = (field.encode() for field in row[:4])
+    return Record(old_mode, new_mode, old_oid, new_oid, bytes.fromhex(row[4]))
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.name for path in FILES])
@@ -54,9 +59,7 @@ rows = st.lists(st.tuples(modes, modes, oids, oids, paths).map(list), unique_by=
 
 def sha(document, records):
     identity = Identity(**document)
-    return diff_sha(
-        identity, [Record(*(field.encode() for field in row[:4]), bytes.fromhex(row[4])) for row in records]
-    )
+    return diff_sha(identity, [record(row) for row in records])
 
 
 @settings(max_examples=50)

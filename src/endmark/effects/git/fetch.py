@@ -16,7 +16,7 @@ def fetch_missing(repository: Repository, remote: str, *oids: str) -> Repository
     refs.check_name(remote)
     whole = ("--unshallow",) if repository.is_shallow else ()
     no_hooks = ("-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0", "-c", "maintenance.auto=false")
-    answer = repository.run(*no_hooks, "fetch", *_QUIET, *whole, remote, *oids, network=True)
+    answer = repository.change(*no_hooks, "fetch", *_QUIET, *whole, remote, *oids, network=True)
     if answer.code != 0:
         detail = failed(answer, "fetch").detail
         raise CannotTry(f"what is missing could not be fetched from {remote!r}: {detail}. Nothing else was done.")

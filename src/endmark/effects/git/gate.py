@@ -80,7 +80,7 @@ class Gate:
 
     def _shared(self) -> Sequence[str]:
         """Who may read and write what is new in the store, where the repository says so."""
-        answer = self.repository.run("config", "--get", "core.sharedRepository")
+        answer = self.repository.ask("config", "--get", "core.sharedRepository")
         said = answer.out.decode("ascii", "replace").strip()
         return ("-c", f"core.sharedRepository={said}") if answer.code == 0 and said.isalnum() else ()
 

@@ -167,7 +167,7 @@ def _swap(gate: Gate, change: Change, tip: str, lock_timeout: float) -> None:
     locks = ("-c", f"core.filesRefLockTimeout={wait}", "-c", f"core.packedRefsTimeout={wait}")
     reason = f"endmark: merge {change.head.oid}"
     try:
-        answer = gate.repository.run(
+        answer = gate.repository.change(
             "-c", "core.fsync=all", *locks, "update-ref", "--no-deref", "-m", reason, ref, tip, base, stoppable=False
         )
     except Lost as lost:  # it may have moved the branch before it ended

@@ -39,7 +39,9 @@ def commits(gate: Gate, oids: Sequence[str], answer: Answer) -> list[Commit]:
         if not newline or head is None:
             raise missing(gate, oid, answer)
         size = int(head[2])
-        body, rest = rest[:size], rest[size + 1 :]
+        body, end, rest = rest[:size], rest[size : size + 1], rest[size + 1 :]
+        if end != b"\n":
+            raise failed(answer, "cat-file")
         found.append(_commit(gate, head[1].decode(), body))
     if answer.code != 0 or rest:
         raise failed(answer, "cat-file")
@@ -57,13 +59,19 @@ def _commit(gate: Gate, oid: str, body: bytes) -> Commit:
     sha.update(body)
     head = _COMMIT.match(body)
     if sha.hexdigest() != oid or head is None:
-        raise CannotTry(f"the object store is damaged: what it holds as commit {oid} is another object")
+        raise _damaged(oid)
     parents = tuple(line.split()[1].decode() for line in head[2].splitlines())
     return Commit(oid, head[1].decode(), parents, body.partition(b"\n\n")[2])
 
 
+def _damaged(oid: str) -> CannotTry:
+    return CannotTry(f"the object store is damaged: what it holds as commit {oid} is another object. Nothing was done.")
+
+
 def missing(gate: Gate, oid: str, answer: Answer) -> CannotTry:
     """What is raised for a commit that is not there, with the command that mends it."""
+    if "mismatch" in answer.words or "corrupt" in answer.words:
+        return _damaged(oid)
     if gate.repository.is_shallow:
         return CannotTry(
             f"there is no commit {oid} in this shallow clone. Nothing was done; run 'git fetch --unshallow' first."

@@ -75,7 +75,7 @@ def _look_up(repository: Repository, names: list[str]) -> dict[str, Resolved]:
     patterns = [full for name in names for full in _candidates(name)]
     if not patterns:
         return {}
-    answer = repository.run("for-each-ref", _FORMAT, *patterns, cap=_CAP)
+    answer = repository.ask("for-each-ref", _FORMAT, *patterns, cap=_CAP)
     if answer.code != 0:
         raise failed(answer, "for-each-ref")
     found = {}
@@ -113,8 +113,8 @@ def _one(repository: Repository, name: str, found: dict[str, Resolved]) -> Resol
 
 def _head(repository: Repository) -> Resolved:
     """HEAD of the work tree that the repository was opened from."""
-    answer = repository.run("rev-parse", "--verify", "HEAD")
-    named = repository.run("rev-parse", "--symbolic-full-name", "HEAD")
+    answer = repository.ask("rev-parse", "--verify", "HEAD")
+    named = repository.ask("rev-parse", "--symbolic-full-name", "HEAD")
     oid = answer.out.decode("ascii", "replace").strip()
     if answer.code != 0 or re.fullmatch(rf"[0-9a-f]{{{repository.oid_length}}}", oid) is None:
         raise CannotTry(f"HEAD names no commit: {answer.words}")

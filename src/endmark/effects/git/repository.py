@@ -14,6 +14,9 @@ _SMALL = 1 << 16  # bytes that one answer about the repository may have
 # programs that the check is there for is run by what we ask.
 ANY_OWNER = ("-c", "safe.directory=*", "-c", "safe.bareRepository=all")
 
+# Read in place of `core.worktree`, which may name a folder that is not there. No file of a work tree is looked at.
+_NO_WORK_TREE = {"GIT_WORK_TREE": "/"}
+
 _QUESTIONS = (
     ("--absolute-git-dir",),
     ("--path-format=absolute", "--git-common-dir"),
@@ -40,13 +43,17 @@ class Repository(msgspec.Struct, frozen=True):
     def oid_length(self) -> int:
         return OID_LENGTH[self.object_format]
 
-    def run(
-        self, *arguments: str, stdin: bytes = b"", cap: int = _SMALL, network: bool = False, stoppable: bool = True
-    ) -> Answer:
-        """One git process in this repository itself, under its own configuration. Raises CannotTry."""
-        cwd, env = self.git_dir, {"GIT_DIR": self.git_dir}
+    def ask(self, *arguments: str, cap: int = _SMALL) -> Answer:
+        """One git process that reads this repository itself, under its own configuration. Raises CannotTry."""
+        env = {"GIT_DIR": self.git_dir} | _NO_WORK_TREE
+        with self.git.start(*arguments, cwd=self.git_dir, env=env, cap=cap) as running:
+            return running.finish()
+
+    def change(self, *arguments: str, network: bool = False, stoppable: bool = True) -> Answer:
+        """One git process that changes it, with its hooks. Raises CannotTry, also when the process was lost."""
+        env = {"GIT_DIR": self.git_dir}
         with self.git.start(
-            *arguments, cwd=cwd, env=env, stdin=stdin, cap=cap, network=network, stoppable=stoppable
+            *arguments, cwd=self.git_dir, env=env, cap=_SMALL, network=network, stoppable=stoppable
         ) as running:
             return running.finish()
 
@@ -75,7 +82,7 @@ def open_repository(git: Git, folder: str | os.PathLike[str]) -> Repository:
     """
     place = os.path.abspath(folder)
     asked = [word for question in _QUESTIONS for word in question]
-    with git.start(*ANY_OWNER, "rev-parse", *asked, cwd=place, cap=_SMALL) as running:
+    with git.start(*ANY_OWNER, "rev-parse", *asked, cwd=place, env=_NO_WORK_TREE, cap=_SMALL) as running:
         git.check_version()
         answer = running.finish()
     if answer.code != 0:
@@ -91,7 +98,7 @@ def open_repository(git: Git, folder: str | os.PathLike[str]) -> Repository:
 
 
 def _ask(git: Git, place: str, question: tuple[str, ...]) -> bytes:
-    with git.start(*ANY_OWNER, "rev-parse", *question, cwd=place, cap=_SMALL) as running:
+    with git.start(*ANY_OWNER, "rev-parse", *question, cwd=place, env=_NO_WORK_TREE, cap=_SMALL) as running:
         answer = running.finish()
     if answer.code != 0:
         raise _no_repository(place, answer)

@@ -19,7 +19,7 @@ def checked_out(repository: Repository, ref: str) -> str | None:
 
     Raises CannotTry when that cannot be told.
     """
-    answer = repository.run("worktree", "list", "--porcelain", "-z", cap=_CAP)
+    answer = repository.ask("worktree", "list", "--porcelain", "-z", cap=_CAP)
     if answer.code != 0:
         raise failed(answer, "worktree list")
     for place in answer.out.split(b"\0\0"):
