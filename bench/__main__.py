@@ -6,7 +6,7 @@ import sqlite3
 import sys
 from pathlib import Path
 
-from bench import applying, capture, ledger_scale, processes, reading, wires
+from bench import applying, capture, git_reading, ledger_scale, processes, reading, wires
 from bench.measure import Row, as_json, fsync_seconds, show
 
 ROOMS = {
@@ -16,6 +16,7 @@ ROOMS = {
     "ledger": ledger_scale,
     "wires": wires,
     "capture": capture,
+    "git": git_reading,
 }
 
 

@@ -1,12 +1,12 @@
 """What a reviewer is shown: every changed path, in whole, in the same bytes everywhere; or nothing."""
 
-import subprocess
 import time
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.effects.git.repos import FORMATS, PLAIN, Import, git, make
+from tests.effects.git.repos import FORMATS, Import, git, make
 
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import read_blocks, read_change
@@ -79,21 +79,9 @@ def test_the_patches_make_the_tree(sample, gate, tmp_path):
     index = {"GIT_INDEX_FILE": str(tmp_path / "index"), "GIT_OBJECT_DIRECTORY": str(tmp_path)}
     index["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(sample / ".git" / "objects")
     git(sample, "read-tree", change.base.tree, env=index)
-    done = subprocess.run(
-        ["git", "apply", "--cached", "--whitespace=nowarn"],
-        cwd=sample,
-        input=text,
-        env=PLAIN | index,
-        capture_output=True,
-    )
-    assert done.returncode == 0, done.stderr
-    git(
-        sample,
-        "update-index",
-        "--cacheinfo",
-        f"100644,{git(sample, 'rev-parse', 'topic:data.bin')},data.bin",
-        env=index,
-    )
+    git(sample, "apply", "--cached", "--whitespace=nowarn", stdin=text, env=index)
+    binary = git(sample, "rev-parse", "topic:data.bin")
+    git(sample, "update-index", "--cacheinfo", f"100644,{binary},data.bin", env=index)
     assert git(sample, "write-tree", env=index) == change.merge_tree
 
 
@@ -115,9 +103,7 @@ def test_a_huge_diff_is_ended_early(tmp_path, gate):
     make(tmp_path / "repo")
     new = Import()
     start = new.commit("main", {"a": b""})
-    new.commit(
-        "topic", {f"f{at}": b"x" * 79 + b"\n" for at in range(3)} | {"huge": (b"y" * 79 + b"\n") * 800_000}, start
-    )
+    new.commit("topic", {"huge": (b"y" * 79 + b"\n") * 200_000}, start)
     new.into(tmp_path / "repo")
     began = time.monotonic()
     with pytest.raises(Refused) as refused:
@@ -127,10 +113,8 @@ def test_a_huge_diff_is_ended_early(tmp_path, gate):
     assert time.monotonic() - began < 30
 
 
-def test_an_unknown_answer_shows_nothing(sample, gate, monkeypatch):
+def test_an_unknown_answer_shows_nothing(sample, gate):
     """Any record without its patch, or patch without its record, and nothing is shown."""
-    import msgspec
-
     opened = gate(sample)
     change = read_change(opened, base="main", head="topic")
     fewer = msgspec.structs.replace(change, records=change.records[1:])

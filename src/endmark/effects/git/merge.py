@@ -69,8 +69,9 @@ def merge(
     Raises Refused (`stale-base` when the branch is not at base, `stale-diff` when there is nothing to merge or it gives
     another tree now, `wrong-value` for a head with more than two parents as the new tip), CannotTry (checked out,
     locked, no permission, disk full): the branch was not moved by this call. Raises OutcomeUnknown when that cannot be
-    told.
+    told. Raises ValueError for a message that is not UTF-8, holds a NUL byte or has no line break at its end.
     """
+    _check_message(message)
     _check_at_base(gate, change)
     if change.is_merged:
         detail = f"head {change.head.oid} is part of {change.target_ref} already; there is nothing to merge"
@@ -136,10 +137,18 @@ def _moved(change: Change, now: str) -> Refused:
     return Refused(Signal.STALE_BASE, 0, None, detail)
 
 
-def _make(gate: Gate, change: Change, message: bytes, person: Person, at: int) -> str:
-    """Write the merge commit and what it needs to the real object store. Returns its id."""
+def _check_message(message: bytes) -> None:
+    """Raises ValueError for what git would store in other bytes, so that a receipt in it would not be one."""
+    try:
+        message.decode()
+    except UnicodeDecodeError:
+        raise ValueError("a commit message is UTF-8") from None
     if not message.endswith(b"\n") or b"\0" in message:
         raise ValueError("a commit message ends with a line break and holds no NUL byte")
+
+
+def _make(gate: Gate, change: Change, message: bytes, person: Person, at: int) -> str:
+    """Write the merge commit and what it needs to the real object store. Returns its id."""
     base, head = change.base.oid, change.head.oid
     tree = change.head.tree if change.fast_forward else merge_tree(gate, base, head, to_real_store=True)
     if tree != change.merge_tree:

@@ -1,6 +1,7 @@
 """`endmark diff-sha`: what a verdict must be bound to."""
 
 import os
+import re
 
 import click
 import msgspec
@@ -19,7 +20,7 @@ _NAME = "a branch, a tag, a remote branch, HEAD or a full object id"
 @click.option("--head", metavar="H", required=True, help=f"What is merged: {_NAME}.")
 @click.option("--repo", metavar="DIR", default=".", help="The repository, or a folder in it (default: this one).")
 @click.option("--ref", metavar="REF", help="The branch that is merged into, where --base is not its name.")
-@click.option("--fetch", metavar="REMOTE", help="First fetch from this remote what a shallow clone lacks.")
+@click.option("--fetch", metavar="REMOTE", help="First fetch from this remote what the clone lacks.")
 @JSON
 def command(base: str, head: str, repo: str, ref: str | None, fetch: str | None) -> Result | Outcome:
     """The identity of a change, in 64 hex digits: what a verdict's `diff_sha` must be.
@@ -34,7 +35,8 @@ def command(base: str, head: str, repo: str, ref: str | None, fetch: str | None)
     """
     repository = open_repository(Git(os.environ), repo)
     if fetch is not None:
-        repository = fetch_missing(repository, fetch)
+        oids = [name for name in (base, head) if re.fullmatch(rf"[0-9a-f]{{{repository.oid_length}}}", name)]
+        repository = fetch_missing(repository, fetch, *oids)
     try:
         with Gate(repository) as gate:
             change = read_change(gate, base=base, head=head, ref=ref)
