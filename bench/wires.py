@@ -2,13 +2,14 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from bench.measure import Row, pairs, row, seconds
 from bench.payloads import ELEVEN
+from bench.streams import WIRES, WITNESS, openai_chat_logprobs, tokens
 from endmark.core.ending import Ending
 from endmark.core.refusal import Refused
 from endmark.wires.answer import Answer
@@ -24,15 +25,6 @@ def witness(size: int) -> str:
     statements = [f"{statement} -- {at}" for at in range(1 + size // 1_000) for statement in ELEVEN]
     document = {"job_id": "j", "stmt_count": len(statements), "statements": statements, "trailer": "END_APPLY"}
     return json.dumps(document, ensure_ascii=False)
-
-
-def tokens(text: str, dice: random.Random) -> Iterator[str]:
-    """Pieces as long as those that models send."""
-    at = 0
-    while at < len(text):
-        size = dice.choice((1, 2, 3, 4, 5, 6, 8))
-        yield text[at : at + size]
-        at += size
 
 
 def _data(event: dict[str, Any], name: str = "") -> bytes:
@@ -201,8 +193,13 @@ def measure(quick: bool) -> list[Row]:
     event = b'data: "' + b"x" * 2_000_000 + b'"\n\n'
     small, large = partial(_feed, portions(event, 1024)), partial(_feed, portions(event, 64 * 1024))
     rows.append(row("one 2 MB event in 1 KB portions, floor: in 64 KB portions", small, large, 3, count))
-    for wire, raw in (("openai-chat", openai_chat(2_400)), ("anthropic", anthropic(2_600))):
-        rate = min(_offsets(wire, raw, ending, 20 * count) for ending in (Ending.LAST_CHUNK, Ending.SHORT))
+    for top, limit in ((0, 1.5), (5, 2)):
+        raw = openai_chat_logprobs(WITNESS * (size // 500_000), top)
+        what = f"openai-chat, {1 + top} log probabilities a piece, {len(raw) / 1e6:.1f} MB, floor: lines and json.loads"
+        rows.append(row(what, partial(prove, "openai-chat", portions(raw)), partial(floor, raw), limit, count))
+    for wire, make in WIRES.items():
+        raw = make(WITNESS)
+        rate = min(_offsets(wire, raw, ending, 3 * count) for ending in (Ending.LAST_CHUNK, Ending.SHORT))
         what = f"{wire}: one byte fed, then asked, {len(raw):,} bytes; floor: 500,000 a second"
         rows.append(Row(what, rate, 5e5, rate / 5e5, 1, unit="/s", at_least=True))
     return rows
