@@ -20,9 +20,6 @@ def test_the_digest_in_words_and_as_an_object(shell, sample):
     ends = (("base", "main"), ("head", "topic"))
     commits = {f"{side}_commit": git(sample, "rev-parse", name) for side, name in ends}
     trees = {f"{side}_tree": git(sample, "rev-parse", f"{name}^{{tree}}") for side, name in ends}
-        f"{side}_tree": git(sample, "rev-parse", f"{name}^{{tree}}")
-        for side, name in (("base", "main"), ("head", "topic"))
-    }
     assert document == {
         "version": 1,
         "diff_sha": said.text.strip(),
