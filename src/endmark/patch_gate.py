@@ -26,40 +26,31 @@ from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.patch_case import Case, Place, read_case
+from endmark.reviewing import Reviewers
 
-__all__ = ["Ask", "PatchGate", "Reply"]
+__all__ = ["PatchGate"]
 
 COMPLETE = frozenset({Review.PASS, Review.FAIL})
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reviewer answered: the sealed envelope of its verdict, and what its provider said of what it read."""
-
-    envelope: bytes
-    model: str | None = None
-    input_tokens: int | None = None
-    evidence: tuple[str, ...] = ()
-
-
-Ask = Callable[[Reviewer, Place, Shown], Reply]
-"""Ask a reviewer once. Raises Refused for every answer that is not proven whole, and for none."""
-
-
 class PatchGate:
-    """The gate over one ledger. `nonce` makes 32 fresh hex digits at each call; `verify` knows the trusted keys."""
+    """The gate over one ledger. `nonce` makes 32 fresh hex digits at each call; `verify` knows the trusted keys.
+
+    `reviewers` are asked through; None where verdicts only come from elsewhere.
+    """
 
     def __init__(
         self,
         ledger: Ledger,
         clock: Callable[[], datetime],
         *,
-        ask: Ask,
         nonce: Callable[[], str],
+        reviewers: Reviewers | None = None,
         verify: Verify | None = None,
     ) -> None:
         self._book = PatchBook(ledger)
         self._clock = clock
-        self._ask = ask
+        self._reviewers = reviewers
         self._nonce = nonce
         self._verify = verify
 
@@ -76,12 +67,14 @@ class PatchGate:
         A change that was decided is not asked about again: a pass stands, and a fail is never asked into a pass. Only
         reviewers without a whole verdict are asked, each within its budget. Raises CannotTry.
         """
+        assert self._reviewers is not None  # noqa: S101  # a mistake of the caller's
         case = self._read(gate, place, submitter)
         if isinstance(case, PatchOutcome):
             return case
         known = self._known(case)
         if known is not None:
             return self.outcome(known)
+        self._reviewers.check(place)
         decision = self._begin(case, submitter)
         self._carry(case, decision)
         try:
@@ -270,6 +263,8 @@ class PatchGate:
 
     def _show(self, case: Case, reviewer: Reviewer, blocks: Sequence[Block]) -> Shown | Refused:
         count = marks.needed(len(blocks))
+        assert self._reviewers is not None  # noqa: S101
+        instructions = self._reviewers.instructions(case.place, reviewer)
         while True:
             try:
                 return prompt.assemble(
@@ -278,22 +273,20 @@ class PatchGate:
                     policy_version=case.place.branch.policy,
                     nonces=[self._nonce() for _ in range(count)] if reviewer.marks else None,
                     max_diff_bytes=case.place.branch.max_diff_bytes,
-                    instructions=self._instructions(case, reviewer),
+                    instructions=instructions,
                 )
             except marks.NonceInText:
                 continue
             except Refused as refused:
                 return refused
 
-    def _instructions(self, _case: Case, _reviewer: Reviewer) -> bytes:
-        return prompt.INSTRUCTIONS
-
     def _answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> tuple[Answer, bytes | None]:
         """Ask once and judge what comes."""
         if isinstance(shown, Refused):
             return _refused(shown, None)
+        assert self._reviewers is not None  # noqa: S101
         try:
-            reply = self._ask(reviewer, case.place, shown)
+            reply = self._reviewers.ask(reviewer, case.place, shown)
         except Refused as refused:
             return _refused(refused, None)
         try:

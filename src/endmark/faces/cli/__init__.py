@@ -27,6 +27,10 @@ VERBS = {
         "ledger": "The book of every attempt: make one, audit it.",
     },
     "Patches": {
+        "review": "Ask the reviewers of a branch about a change, and decide.",
+        "decide": "Decide by a verdict that was made elsewhere.",
+        "merge": "Merge what a recorded pass binds to.",
+        "patches": "The decisions on record, newest first.",
         "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
         "policy": "What decides a merge: is the policy sound?",
     },

@@ -35,7 +35,9 @@ class Seconds(click.FloatRange):
         return seconds
 
 
-def _together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator."""
+
     def decorate(function: Any) -> Any:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -44,12 +46,12 @@ def _together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-LEDGER = _together(
+LEDGER = together(
     click.option("--ledger", metavar="URL|PATH", help="The ledger; else ENDMARK_LEDGER, else the configuration's."),
     click.option("--config", metavar="FILE", help="The configuration; else ENDMARK_CONFIG, else ./endmark.toml."),
 )
 YES = click.option("--yes", is_flag=True, help="Do not ask. An agent's host cannot say it for a person.")
-TREATMENT = _together(
+TREATMENT = together(
     click.option("--lock-timeout", type=Seconds(), help="How long to wait for the target's lock."),
     click.option("--statement-timeout", type=Seconds(), help="How long one statement may run."),
     click.option("--backup", metavar="DIR", help="Where the backup goes; else `backups` beside the ledger."),
@@ -73,7 +75,7 @@ def overrides(
 
 def open_to_read(ctx: click.Context, found: Config) -> Gate:
     """The gate over a ledger that must be there; nothing is settled."""
-    _must_exist(found)
+    must_exist(found)
     gate: Gate = ctx.with_resource(Gate(found.ledger, create=False, reconcile=False))
     return gate
 
@@ -92,7 +94,7 @@ def open_to_write(
     ctx.meta["stop"], ctx.meta["progress"] = stop, progress
     ctx.call_on_close(progress.clear)
     if not create:
-        _must_exist(found)
+        must_exist(found)
     elif found.ledger_is_ours:
         make_state_folder(found)
 
@@ -139,7 +141,7 @@ def make_state_folder(found: Config) -> None:
         ) from None
 
 
-def _must_exist(found: Config) -> None:
+def must_exist(found: Config) -> None:
     if not os.path.lexists(found.ledger):
         raise CannotTry(
             f"there is no ledger at {found.ledger}. Nothing was done; 'endmark apply' or 'endmark ledger init' makes "

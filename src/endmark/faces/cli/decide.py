@@ -1,0 +1,44 @@
+"""`endmark decide`: decide by a verdict that was made elsewhere."""
+
+import os
+from typing import Any
+
+import click
+
+from endmark.core import plan
+from endmark.core.refusal import Refused
+from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
+from endmark.faces.cli.common import FILE, JSON, Result, Verb, read
+from endmark.faces.misuse import Misuse
+from endmark.faces.review import who
+
+
+@click.command("decide", cls=Verb)
+@FILE
+@click.option("--reviewer", metavar="NAME", help="Whose verdict it is, where the branch asks several.")
+@click.option("--job", metavar="ID", help="The id of this attempt, given outside the verdict.")
+@CHANGE
+@JSON
+@click.pass_context
+def command(ctx: click.Context, /, file: str, reviewer: str | None, job: str | None, **change: Any) -> Result:
+    """Decide by a verdict in an envelope (FILE, or - for standard input) that a reviewer made elsewhere.
+
+    It counts only if it is proven whole, says exactly `pass` or `fail`, and is bound to this change and the policy in
+    force: `endmark diff-sha` prints what it must be bound to. Anything else is recorded as incomplete, and blocks.
+    Nothing is merged.
+
+    \b
+    Example:
+      endmark decide verdict.mc1 --base main --head topic
+    """
+    if job is not None and not plan.ID.fullmatch(job):
+        raise Misuse(f"--job: {job[:140]!r} is not 1-128 of A-Z a-z 0-9 . _ : -")
+    raw = read(file)
+    try:
+        with opened(ctx, **change, create=True) as at:
+            try:
+                return result(at.patches.decide(at.git, at.place, raw, who(os.environ), reviewer=reviewer, name=job))
+            except ValueError as fault:
+                raise Misuse(f"--reviewer: {fault}") from None
+    except Refused as refusal:
+        return refused(refusal)

@@ -1,0 +1,58 @@
+"""`endmark merge`: merge what a recorded pass binds to."""
+
+import os
+from typing import Any
+
+import click
+
+from endmark.core.refusal import Refused
+from endmark.effects.git import Person
+from endmark.faces.api import now
+from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
+from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.misuse import Misuse
+from endmark.faces.review import MAY_APPROVE, agent_marker, who
+from endmark.merging import How, Sign, merge_passed
+
+
+@click.command("merge", cls=Verb)
+@CHANGE
+@click.option("--key", metavar="FILE", help="Sign the record in the merge commit; a guarded branch takes no other.")
+@click.option("--approve", is_flag=True, help="A person looked at what the policy leaves to a person.")
+@click.option("--name", default="endmark", show_default=True, help="Who the merge commit is by.")
+@click.option("--email", default="endmark@localhost", show_default=True, help="The address in the merge commit.")
+@JSON
+@click.pass_context
+def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, email: str, **change: Any) -> Result:
+    """Merge a change, if a recorded pass binds to exactly this base, head, merge result and policy.
+
+    The branch moves by compare-and-swap from the base that was judged to the merge that was, or stays where it is. The
+    merge commit carries the record of the decision, signed with --key. A branch that is checked out somewhere is not
+    moved.
+
+    \b
+    Example:
+      endmark merge --base main --head topic --key gate.key
+    """
+    marker = agent_marker(os.environ)
+    if approve and marker is not None:
+        raise Misuse(
+            f"--approve: {marker} says that an agent's host runs this, so nothing is approved here. A person approves "
+            f"it, or sets {MAY_APPROVE}=1."
+        )
+    person = who(os.environ)
+    how = How(person=Person(name, email), sign=_sign(key), approver=person if approve else None)
+    try:
+        with opened(ctx, **change, create=False) as at:
+            return result(merge_passed(at.patches.book, at.git, at.place, how, now))
+    except Refused as refusal:
+        return refused(refusal)
+
+
+def _sign(key: str | None) -> Sign | None:
+    if key is None:
+        return None
+    from endmark.core import intoto
+    from endmark.sources import keys
+
+    return lambda statement: keys.sign(statement, key, intoto.PAYLOAD_TYPE)
