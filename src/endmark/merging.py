@@ -25,6 +25,7 @@ Sign = Callable[[bytes], bytes]
 """A statement's bytes -> its signed form."""
 
 MERGING = "merging"  # the event before the branch is told to move
+APPROVED = "approved-by:"  # a person looked at what the policy leaves to a person
 _TITLE_MOST = 200
 
 
@@ -46,6 +47,10 @@ def merge_passed(book: PatchBook, gate: Gate, place: Place, how: How, clock: Cal
         case = read_case(gate, place)
     except Refused as refused:
         return _not_merged(place, refused.signal, refused.detail, clock)
+    if case.change.is_merged:
+        for entry in book.on_head(place.repository, place.ref, place.head):
+            if entry.state is Decision.MERGED:
+                return outcome_of(entry, book.reviews(entry.decision_id))
     decision = _pass_for(book, case)
     if decision is None:
         return _without_pass(book, case, clock)
@@ -108,15 +113,18 @@ def _move(
 ) -> tuple[str, tuple[str, ...]]:
     """Make the commit and move the branch. Raises as `effects.git.merge` does."""
     place = case.place
-    record = None if how.sign is None else how.sign(intoto.dumps(statement(book, case, entry, now)))
+    approved = () if how.approver is None else (f"{APPROVED}{how.approver}",)
+    record = None if how.sign is None else how.sign(intoto.dumps(statement(book, case, entry, now, approved)))
     title = f"Merge {place.head[:12]} into {place.branch.name}"[:_TITLE_MOST]
     message = merge_message.write(title, entry.decision_id, record)
     done = merge(gate, case.change, message=message, person=how.person, at=int(now.timestamp()))
-    return done.tip, ("record:unsigned" if record is None else "record:signed",)
+    return done.tip, (*approved, "record:unsigned" if record is None else "record:signed")
 
 
-def statement(book: PatchBook, case: Case, entry: DecisionEntry, now: datetime) -> intoto.Decision:
-    """What the record of a pass says: the change, the policy, and every complete review of it."""
+def statement(
+    book: PatchBook, case: Case, entry: DecisionEntry, now: datetime, beside: tuple[str, ...] = ()
+) -> intoto.Decision:
+    """What the record of a pass says: the change, the policy, and every complete review of it. `beside`: evidence."""
     change, place = case.change, case.place
     asked = [
         _asked(one, case)
@@ -129,7 +137,7 @@ def statement(book: PatchBook, case: Case, entry: DecisionEntry, now: datetime) 
         policy_version=place.branch.policy,
         policy_sha256=place.policy.sha256,
         reviews=tuple(asked),
-        evidence=entry.evidence,
+        evidence=(*entry.evidence, *beside),
         at=stamp(now),
     )
 

@@ -51,7 +51,7 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
         raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
     target = refs.target_ref(repository, name)[0]
     commit = read_commit(gate, at_base.oid).oid
-    policy = _from_file(policy_file) if policy_file is not None else policy_of(gate, commit)
+    policy = policy_in(policy_file) if policy_file is not None else policy_of(gate, commit)
     branch = policy.branch(target)
     _check_who_decides(policy, branch)
     return Place(
@@ -81,7 +81,8 @@ def policy_of(gate: Gate, commit: str) -> Policy:
     return policies.read(raw, where)
 
 
-def _from_file(file: Path) -> Policy:
+def policy_in(file: Path) -> Policy:
+    """The policy in a file of this machine. Raises PolicyRefused, CannotTry."""
     try:
         with file.open("rb") as opened:
             raw = opened.read(policies.MOST_BYTES + 1)

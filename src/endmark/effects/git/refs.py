@@ -1,6 +1,7 @@
 """From a name that a person gave to one ref and one object id: never a guess."""
 
 import re
+from pathlib import Path
 
 import msgspec
 
@@ -58,6 +59,34 @@ def tip(repository: Repository, ref: str) -> str | None:
     """The object id that the full name `ref` stands at now, or None if there is no such ref. Raises CannotTry."""
     found = _look_up(repository, [ref]).get(ref)
     return None if found is None else found.oid
+
+
+def follow(repository: Repository, ref: str) -> str:
+    """The full name that the full name `ref` leads to, symbolic refs followed, whether anything is there or not.
+
+    Raises CannotTry.
+    """
+    answer = repository.ask("symbolic-ref", "-q", ref)
+    if answer.code not in (0, 1):
+        raise failed(answer, "symbolic-ref")
+    try:
+        return answer.out.decode().strip() if answer.code == 0 else ref
+    except UnicodeDecodeError:
+        raise CannotTry(f"the name of a ref is not UTF-8: {answer.out!r}") from None
+
+
+def packed(repository: Repository, ref: str) -> str | None:
+    """The object id that `ref` has among the packed refs, whatever a file of its own says. Raises CannotTry."""
+    try:
+        lines = Path(repository.common_dir, "packed-refs").read_bytes().splitlines()
+    except FileNotFoundError:
+        return None
+    except OSError as fault:
+        raise CannotTry(f"the packed refs cannot be read: {fault.strerror or fault}") from None
+    wanted = ref.encode()
+    return next(
+        (line[: repository.oid_length].decode() for line in lines if line[repository.oid_length + 1 :] == wanted), None
+    )
 
 
 def check_name(name: str) -> None:
