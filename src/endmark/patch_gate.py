@@ -11,12 +11,9 @@ from datetime import datetime
 
 import msgspec
 
-from endmark.core import binding, marks, prompt
-from endmark.core.decision import first, row_of
-from endmark.core.dsse import Verify
+from endmark.core.decision import first
 from endmark.core.patch_outcome import PatchOutcome
 from endmark.core.policy import Reviewer
-from endmark.core.prompt import Shown
 from endmark.core.refusal import Refused, Signal
 from endmark.core.states import Decision, Review
 from endmark.effects.git import Gate
@@ -26,33 +23,24 @@ from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.patch_case import Case, Place, read_case
-from endmark.reviewing import Reviewers
+from endmark.reviewing import COMPLETE, Reviewing
 
 __all__ = ["PatchGate"]
 
-COMPLETE = frozenset({Review.PASS, Review.FAIL})
-
 
 class PatchGate:
-    """The gate over one ledger. `nonce` makes 32 fresh hex digits at each call; `verify` knows the trusted keys.
-
-    `reviewers` are asked through; None where verdicts only come from elsewhere.
-    """
+    """The gate over one ledger. `reviewing` asks reviewers and judges verdicts."""
 
     def __init__(
         self,
         ledger: Ledger,
         clock: Callable[[], datetime],
         *,
-        nonce: Callable[[], str],
-        reviewers: Reviewers | None = None,
-        verify: Verify | None = None,
+        reviewing: Reviewing,
     ) -> None:
         self._book = PatchBook(ledger)
         self._clock = clock
-        self._reviewers = reviewers
-        self._nonce = nonce
-        self._verify = verify
+        self._reviewing = reviewing
 
     @property
     def book(self) -> PatchBook:
@@ -67,14 +55,13 @@ class PatchGate:
         A change that was decided is not asked about again: a pass stands, and a fail is never asked into a pass. Only
         reviewers without a whole verdict are asked, each within its budget. Raises CannotTry.
         """
-        assert self._reviewers is not None  # noqa: S101  # a mistake of the caller's
         case = self._read(gate, place, submitter)
         if isinstance(case, PatchOutcome):
             return case
         known = self._known(case)
         if known is not None:
             return self.outcome(known)
-        self._reviewers.check(place)
+        self._reviewing.check(place)
         decision = self._begin(case, submitter)
         self._carry(case, decision)
         try:
@@ -113,7 +100,7 @@ class PatchGate:
         former = self._book.review(review_id)
         if former is not None:
             return self._again(case, former, digest)
-        answer, body = self._judge(case, raw, whose)
+        answer, body = self._reviewing.judge(case, raw, whose)
         known = self._known(case)
         if known is not None and answer.state is not Review.FAIL:
             return self.outcome(known)
@@ -246,7 +233,7 @@ class PatchGate:
             if one.reviewer == reviewer.name and one.purpose == "review"
         ]
         for attempt in range(len(before) + 1, place.branch.retries + 2):
-            shown = self._show(case, reviewer, blocks)
+            shown = self._reviewing.show(case, reviewer, blocks)
             review_id = f"{decision.decision_id}.{reviewer.name}.{attempt}"
             how = NewReview(
                 review_id=review_id,
@@ -256,77 +243,10 @@ class PatchGate:
                 shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
             )
             self._book.ask(decision.decision_id, how, self._clock())
-            answer, body = self._answer(case, reviewer, shown)
+            answer, body = self._reviewing.answer(case, reviewer, shown)
             self._book.answered(review_id, answer, self._clock(), body=body)
             if answer.state in COMPLETE or isinstance(shown, Refused):
                 return
-
-    def _show(self, case: Case, reviewer: Reviewer, blocks: Sequence[Block]) -> Shown | Refused:
-        count = marks.needed(len(blocks))
-        assert self._reviewers is not None  # noqa: S101
-        instructions = self._reviewers.instructions(case.place, reviewer)
-        while True:
-            try:
-                return prompt.assemble(
-                    [block.patch for block in blocks],
-                    diff_sha=case.change.diff_sha,
-                    policy_version=case.place.branch.policy,
-                    nonces=[self._nonce() for _ in range(count)] if reviewer.marks else None,
-                    max_diff_bytes=case.place.branch.max_diff_bytes,
-                    instructions=instructions,
-                )
-            except marks.NonceInText:
-                continue
-            except Refused as refused:
-                return refused
-
-    def _answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> tuple[Answer, bytes | None]:
-        """Ask once and judge what comes."""
-        if isinstance(shown, Refused):
-            return _refused(shown, None)
-        assert self._reviewers is not None  # noqa: S101
-        try:
-            reply = self._reviewers.ask(reviewer, case.place, shown)
-        except Refused as refused:
-            return _refused(refused, None)
-        try:
-            tokens = prompt.check_input_tokens(shown, reply.input_tokens, len(reply.envelope))
-        except Refused as refused:
-            return _refused(refused, reply.envelope)
-        echoed = shown.marks if reviewer.marks else None
-        return self._judge(case, reply.envelope, reviewer, echoed, (*reply.evidence, tokens))
-
-    def _judge(
-        self,
-        case: Case,
-        raw: bytes,
-        reviewer: Reviewer,
-        echoed: Sequence[str] | None = None,
-        beside: tuple[str, ...] = (),
-    ) -> tuple[Answer, bytes | None]:
-        """What the envelope of a verdict comes to, and the bytes to keep."""
-        branch = case.place.branch
-        wanted = binding.Wanted(
-            diff_sha=case.change.diff_sha, policy_version=branch.policy, marks=echoed, min_evidence=branch.level
-        )
-        try:
-            bound = binding.read(raw, wanted, branch.max_answer_bytes, self._verify)
-        except Refused as refused:
-            return _refused(refused, raw)
-        findings = bound.verdict.findings or []
-        blocking = sum(finding.severity == "blocking" for finding in findings)
-        answer = Answer(
-            state=Review(bound.verdict.verdict),
-            signal=Signal.COMPLETE,
-            received_bytes=bound.received_bytes,
-            expected_bytes=bound.expected_bytes,
-            body_sha256=hashlib.sha256(raw).hexdigest(),
-            level=bound.level.word,
-            evidence=(*bound.evidence, *beside, f"capacity:{reviewer.capacity}"),
-            blocking=blocking,
-            advisory=len(findings) - blocking,
-        )
-        return answer, raw
 
     # ---- concluding -------------------------------------------------------------------------------------------
 
@@ -413,17 +333,3 @@ def _whose(place: Place, name: str | None) -> Reviewer:
     if name is not None and name not in known:
         raise ValueError(f"branch {place.branch.name} does not ask {name}, only {', '.join(known)}")
     return place.policy.reviewers[name or known[0]]
-
-
-def _refused(refused: Refused, raw: bytes | None) -> tuple[Answer, bytes | None]:
-    """A review without a whole, bound verdict is incomplete, whatever was found; some bytes are kept."""
-    keep = raw if raw is not None and row_of(refused.signal).keeps_bytes else None
-    answer = Answer(
-        state=Review.INCOMPLETE,
-        signal=refused.signal,
-        received_bytes=len(raw) if raw is not None else refused.received_bytes,
-        expected_bytes=refused.expected_bytes,
-        body_sha256=None if raw is None else hashlib.sha256(raw).hexdigest(),
-        detail=refused.detail,
-    )
-    return answer, keep

@@ -1,20 +1,26 @@
-"""Asking a reviewer, from the prompt to the sealed envelope of its verdict: source, wire, seal."""
+"""Asking a reviewer, from the prompt to what its sealed verdict comes to: source, wire, seal, binding."""
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from endmark.core import binding, marks, prompt
 from endmark.core import policy as policies
-from endmark.core import prompt
+from endmark.core.decision import row_of
+from endmark.core.dsse import Verify
 from endmark.core.policy import Reviewer
 from endmark.core.prompt import Shown
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Gate, read_file
-from endmark.patch_case import Place
+from endmark.core.states import Review
+from endmark.effects.git import Block, Gate, read_file
+from endmark.ledger.patch_entry import Answer
+from endmark.patch_case import Case, Place
 from endmark.seal import seal
 from endmark.sources.reviewer import asking
 
+COMPLETE = frozenset({Review.PASS, Review.FAIL})
 _FILES_MOST = 16 * 1024 * 1024  # bytes of one file that a command brings along
 
 
@@ -89,3 +95,99 @@ class Reviewers:
         if found is None:
             raise CannotTry(f"reviewers.{reviewer.name}: the base commit has no {name}. Nobody was asked.")
         return found
+
+
+class Reviewing:
+    """From a change to what a reviewer's verdict on it comes to. `nonce` makes 32 fresh hex digits at each call.
+
+    `verify` knows the trusted keys.
+    """
+
+    def __init__(self, reviewers: Reviewers, nonce: Callable[[], str], verify: Verify | None = None) -> None:
+        self._reviewers = reviewers
+        self._nonce = nonce
+        self._verify = verify
+
+    def check(self, place: Place) -> None:
+        """Raise CannotTry where a reviewer of the branch could not be asked at all."""
+        self._reviewers.check(place)
+
+    def show(self, case: Case, reviewer: Reviewer, blocks: Sequence[Block]) -> Shown | Refused:
+        """The prompt of one attempt, with fresh marks; or why there is none."""
+        count = marks.needed(len(blocks))
+        instructions = self._reviewers.instructions(case.place, reviewer)
+        while True:
+            try:
+                return prompt.assemble(
+                    [block.patch for block in blocks],
+                    diff_sha=case.change.diff_sha,
+                    policy_version=case.place.branch.policy,
+                    nonces=[self._nonce() for _ in range(count)] if reviewer.marks else None,
+                    max_diff_bytes=case.place.branch.max_diff_bytes,
+                    instructions=instructions,
+                )
+            except marks.NonceInText:
+                continue
+            except Refused as refused:
+                return refused
+
+    def answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> tuple[Answer, bytes | None]:
+        """Ask once and judge what comes: the answer for the record, and the bytes to keep with it."""
+        if isinstance(shown, Refused):
+            return _refused(shown, None)
+        try:
+            reply = self._reviewers.ask(reviewer, case.place, shown)
+        except Refused as refused:
+            return _refused(refused, None)
+        try:
+            tokens = prompt.check_input_tokens(shown, reply.input_tokens, len(reply.envelope))
+        except Refused as refused:
+            return _refused(refused, reply.envelope)
+        echoed = shown.marks if reviewer.marks else None
+        return self.judge(case, reply.envelope, reviewer, echoed, (*reply.evidence, tokens))
+
+    def judge(
+        self,
+        case: Case,
+        raw: bytes,
+        reviewer: Reviewer,
+        echoed: Sequence[str] | None = None,
+        beside: tuple[str, ...] = (),
+    ) -> tuple[Answer, bytes | None]:
+        """What the envelope of a verdict comes to, and the bytes to keep. `echoed`: the marks it was asked for."""
+        branch = case.place.branch
+        wanted = binding.Wanted(
+            diff_sha=case.change.diff_sha, policy_version=branch.policy, marks=echoed, min_evidence=branch.level
+        )
+        try:
+            bound = binding.read(raw, wanted, branch.max_answer_bytes, self._verify)
+        except Refused as refused:
+            return _refused(refused, raw)
+        findings = bound.verdict.findings or []
+        blocking = sum(finding.severity == "blocking" for finding in findings)
+        answer = Answer(
+            state=Review(bound.verdict.verdict),
+            signal=Signal.COMPLETE,
+            received_bytes=bound.received_bytes,
+            expected_bytes=bound.expected_bytes,
+            body_sha256=hashlib.sha256(raw).hexdigest(),
+            level=bound.level.word,
+            evidence=(*bound.evidence, *beside, f"capacity:{reviewer.capacity}"),
+            blocking=blocking,
+            advisory=len(findings) - blocking,
+        )
+        return answer, raw
+
+
+def _refused(refused: Refused, raw: bytes | None) -> tuple[Answer, bytes | None]:
+    """A review without a whole, bound verdict is incomplete, whatever was found; some bytes are kept."""
+    keep = raw if raw is not None and row_of(refused.signal).keeps_bytes else None
+    answer = Answer(
+        state=Review.INCOMPLETE,
+        signal=refused.signal,
+        received_bytes=len(raw) if raw is not None else refused.received_bytes,
+        expected_bytes=refused.expected_bytes,
+        body_sha256=None if raw is None else hashlib.sha256(raw).hexdigest(),
+        detail=refused.detail,
+    )
+    return answer, keep

@@ -25,7 +25,7 @@ from endmark.faces.terminal import paint, safe
 from endmark.ledger.book import Ledger
 from endmark.patch_case import Place, read_place
 from endmark.patch_gate import PatchGate
-from endmark.reviewing import Reviewers
+from endmark.reviewing import Reviewers, Reviewing
 
 _NAME = "a branch, a tag, a remote branch, HEAD or a full object id"
 CHANGE = together(
@@ -76,13 +76,7 @@ def opened(
         repository = fetch_missing(repository, fetch)
     with Gate(repository) as git, open_ledger(found, create=create) as book:
         place = read_place(git, base=base, head=head, ref=ref, policy_file=Path(policy) if policy else None)
-        gate = PatchGate(
-            book,
-            now,
-            nonce=lambda: secrets.token_hex(16),
-            reviewers=Reviewers(git, os.environ),
-            verify=_verifier(found),
-        )
+        gate = PatchGate(book, now, reviewing=reviewing(git, found))
         yield Opened(git, place, book, gate)
 
 
@@ -93,6 +87,11 @@ def open_ledger(found: Config, *, create: bool) -> Ledger:
     elif found.ledger_is_ours:
         make_state_folder(found)
     return Ledger.open(found.ledger, create=create)
+
+
+def reviewing(git: Gate, found: Config) -> Reviewing:
+    """How reviewers are asked, and whose signatures count."""
+    return Reviewing(Reviewers(git, os.environ), lambda: secrets.token_hex(16), _verifier(found))
 
 
 def _verifier(found: Config) -> Any:
