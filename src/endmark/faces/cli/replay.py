@@ -1,0 +1,131 @@
+"""`endmark replay`: do reviewers repeat their verdicts?"""
+
+import os
+import re
+import shlex
+import subprocess
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import click
+import msgspec
+
+from endmark.effects.git import Gate, Git, open_repository
+from endmark.faces.api import now
+from endmark.faces.cli.at_gate import LEDGER, settings
+from endmark.faces.cli.at_patch import open_ledger, reviewing
+from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.interrupt import Interrupts
+from endmark.faces.misuse import Misuse
+from endmark.faces.terminal import Progress, safe, say
+from endmark.faces.words import many
+from endmark.ledger.patch_book import PatchBook
+from endmark.patch_case import policy_in
+from endmark.replay import Replay, Replayed
+
+_UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
+_ALERT_SECONDS = 30
+
+
+@click.command("replay", cls=Verb)
+@click.option("--since", metavar="TIME", default="24h", show_default=True, help="30m, 24h, 7d, or an RFC 3339 time.")
+@click.option("-k", "times", type=click.IntRange(1, 100), default=1, show_default=True, help="Repetitions of each.")
+@click.option("-n", "workers", type=click.IntRange(1, 256), default=4, show_default=True, help="Asked at a time.")
+@click.option("--repo", metavar="DIR", default=".", help="The repository, or a folder in it (default: this one).")
+@click.option("--policy", metavar="FILE", help="A policy on this machine, instead of each base commit's.")
+@click.option("--alert-url", metavar="URL", help="On an incident, the JSON object is posted here.")
+@click.option("--alert-command", metavar="CMD", help="On an incident, this program gets the JSON object on its input.")
+@LEDGER
+@JSON
+@click.pass_context
+def command(
+    ctx: click.Context,
+    since: str,
+    times: int,
+    workers: int,
+    repo: str,
+    policy: str | None,
+    alert_url: str | None,
+    alert_command: str | None,
+    ledger: str | None,
+    config: str | None,
+) -> Result:
+    """Ask reviewers again about what they judged, on fresh connections, and compare.
+
+    Exit code 1: a verdict on a change that stands merged was not repeated, pass for fail or fail for pass. The flip
+    rate of each model, policy and prompt comes with its 95 % interval: one repetition that agrees proves little.
+
+    \b
+    Example (every night):
+      endmark replay --since 24h -k 3 --alert-command 'mail -s verdicts ops@example.org'
+    """
+    moment = _moment(since)
+    found = settings(ledger, config)
+    rules = None if policy is None else policy_in(Path(policy))
+    stop: Interrupts = ctx.with_resource(Interrupts())
+    ctx.meta["stop"] = stop
+    progress = Progress()
+    ctx.call_on_close(progress.clear)
+    repository = open_repository(Git(os.environ, stop=stop), repo)
+    with Gate(repository) as git, open_ledger(found, create=False) as book:
+        replay = Replay(PatchBook(book), git, reviewing(git, found), now, workers=workers, policy=rules)
+        done = replay.run(str(Path(repository.common_dir).resolve()), moment, times, progress)
+    progress.clear()
+    document = {"version": 1, **msgspec.structs.asdict(done), "incidents": done.incidents}
+    document["rates"] = [{**msgspec.structs.asdict(rate), "rate": rate.rate} for rate in done.rates]
+    document["exit_code"] = 1 if done.incidents else 0
+    if done.incidents:
+        for problem in _alert(msgspec.json.encode(document), alert_url, alert_command):
+            say(f"endmark: {safe(problem)}")
+    return Result("\n".join(_lines(done)), document, 1 if done.incidents else 0)
+
+
+def _moment(text: str) -> datetime:
+    span = re.fullmatch(r"(\d{1,6})([mhdw])", text)
+    if span:
+        return now() - timedelta(seconds=int(span[1]) * _UNITS[span[2]])
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Misuse(f"--since: {text!r} is neither 30m, 24h, 7d nor an RFC 3339 time.") from None
+    if moment.tzinfo is None:
+        raise Misuse(f"--since: {text!r} has no time zone; write 2026-07-01T00:00:00Z.")
+    return moment
+
+
+def _lines(done: Replayed) -> list[str]:
+    flipped = [pair for pair in done.pairs if pair.flipped]
+    counts = (len(done.pairs), "repetition"), (len(flipped), "flip"), (len(done.incidents), "incident")
+    lines = [f"{', '.join(many(*one) for one in counts)}; {many(len(done.skipped), 'review')} not repeated"]
+    for pair in flipped:
+        stands = "MERGED" if pair.merged else "not merged"
+        lines.append(f"  {pair.decision_id}  {safe(pair.reviewer)}: {pair.first} > {pair.again}  ({stands})")
+    for rate in done.rates:
+        share = "-" if rate.rate is None else f"{rate.rate:.1%}"
+        lines.append(
+            f"  {safe(rate.model)}, policy {safe(rate.policy_version)}, prompt {rate.prompt_sha256[:12]}: "
+            f"{rate.flips} of {rate.pairs} flipped, {share} (95 %: {rate.low:.1%} to {rate.high:.1%}), {rate.incomplete} incomplete"
+        )
+    lines += [f"  {one.decision_id}  {safe(one.reviewer)}: not repeated, {safe(one.why)}" for one in done.skipped]
+    return lines
+
+
+def _alert(raw: bytes, url: str | None, program: str | None) -> list[str]:
+    """Tell whoever is to be told. Returns what went wrong; the incident stands either way."""
+    problems = []
+    if url is not None:
+        import httpx
+
+        try:
+            with httpx.Client(timeout=_ALERT_SECONDS) as client:
+                client.post(url, content=raw, headers={"Content-Type": "application/json"}).raise_for_status()
+        except httpx.HTTPError as fault:
+            problems.append(f"the alert did not reach {url}: {type(fault).__name__}")
+    if program is not None:
+        try:
+            done = subprocess.run(shlex.split(program), input=raw, timeout=_ALERT_SECONDS, check=False)
+            if done.returncode:
+                problems.append(f"the alert's command ended with {done.returncode}: {program}")
+        except (OSError, ValueError, subprocess.TimeoutExpired) as fault:
+            problems.append(f"the alert's command did not run: {fault}")
+    return problems
