@@ -35,6 +35,7 @@ VERBS = {
         "hook": "Guard a repository where its refs move.",
         "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
         "policy": "What decides a merge: is the policy sound?",
+        "reaudit": "Which records of an old gate's log prove nothing.",
     },
     "Reference": {
         "decisions": "What each fault is treated as, its state and exit code.",
