@@ -3,13 +3,15 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 import msgspec
 
 OID_LENGTH = {"sha1": 40, "sha256": 64}
 """Hex digits of an object id, by object format."""
 
-_MODE = re.compile(rb"000000|100644|100755|120000|160000")
+_MODES = frozenset((b"000000", b"100644", b"100755", b"120000", b"160000"))
+_PATH = attrgetter("path")
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -47,7 +49,8 @@ def diff_sha(identity: Identity, records: Sequence[Record]) -> str:
         raise ValueError(f"an object id is not {digits} lower-case hex digits (DS3)")
     if not identity.target_ref.startswith("refs/") or "\0" in identity.target_ref:
         raise ValueError(f"{identity.target_ref!r} is no full ref name (DS3)")
-    ordered = _ordered(records, digits)
+    ordered = sorted(records, key=_PATH)  # DS5
+    _check(ordered, digits)
     sha = hashlib.sha256(b"endmark-diff-1\n")  # DS1
     for field in (identity.object_format, identity.target_ref, *ids, str(len(ordered))):  # DS2
         encoded = field.encode()
@@ -58,17 +61,16 @@ def diff_sha(identity: Identity, records: Sequence[Record]) -> str:
     return sha.hexdigest()
 
 
-def _ordered(records: Sequence[Record], digits: int) -> list[Record]:
-    """The records by the bytes of their paths, each seen to be one. Raises ValueError."""
-    oid = re.compile(rb"[0-9a-f]{%d}" % digits)
-    for record in records:  # DS4
-        if not (_MODE.fullmatch(record.old_mode) and _MODE.fullmatch(record.new_mode)):
-            raise ValueError(f"a record of {record.path!r} has a mode that no tree may hold (DS4)")
-        if not (oid.fullmatch(record.old_oid) and oid.fullmatch(record.new_oid)):
-            raise ValueError(f"a record of {record.path!r} has an id that is not {digits} hex digits (DS4)")
-        if not record.path or b"\0" in record.path:
-            raise ValueError(f"a record has no path that git can hold: {record.path!r} (DS4)")
-    ordered = sorted(records, key=lambda record: record.path)  # DS5
-    if len({record.path for record in ordered}) != len(ordered):
+def _check(records: Sequence[Record], digits: int) -> None:
+    """Raises ValueError for what is no set of records. Changes have thousands: all are looked at together."""
+    modes = {record.old_mode for record in records} | {record.new_mode for record in records}
+    if not modes <= _MODES:
+        raise ValueError(f"a record has the mode {min(modes - _MODES)!r}, which none may have (DS4)")
+    oids = [record.old_oid for record in records] + [record.new_oid for record in records]
+    if not set(map(len, oids)) <= {digits} or b"".join(oids).translate(None, b"0123456789abcdef"):
+        raise ValueError(f"a record has an id that is not {digits} lower-case hex digits (DS4)")
+    paths = {record.path for record in records}
+    if b"" in paths or b"\0" in b"".join(paths):
+        raise ValueError("a record has a path that git cannot hold: empty, or with a NUL byte (DS4)")
+    if len(paths) != len(records):
         raise ValueError("two records have one path (DS5)")
-    return ordered

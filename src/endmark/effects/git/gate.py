@@ -37,7 +37,9 @@ class Gate:
 
     def __init__(self, repository: Repository, quarantine: str | None = None) -> None:
         self.repository = repository
-        self._borrowed = [repository.objects] if quarantine is None else [repository.objects, quarantine]
+        borrowed = [repository.objects] if quarantine is None else [repository.objects, quarantine]
+        # Quoted, so that no character of a path ends it. git opens these, and what they borrow themselves.
+        self._borrows = os.fsdecode(b":".join(quoted(os.fsencode(path)) for path in borrowed))
         self.shallow: frozenset[str] = frozenset()
         self.folder = ""
 
@@ -60,9 +62,8 @@ class Gate:
 
     def start(self, *arguments: str, stdin: bytes = b"", cap: int = DEFAULT_CAP) -> Running:
         """Start a process that reads what is borrowed and writes to the gate's own store. Raises CannotTry."""
-        return self.repository.git.start(
-            *arguments, cwd=self.folder, env={"GIT_DIR": self.folder}, stdin=stdin, cap=cap
-        )
+        env = {"GIT_DIR": self.folder, "GIT_ALTERNATE_OBJECT_DIRECTORIES": self._borrows}
+        return self.repository.git.start(*arguments, cwd=self.folder, env=env, stdin=stdin, cap=cap)
 
     def run(self, *arguments: str, stdin: bytes = b"", cap: int = DEFAULT_CAP) -> Answer:
         """One such process, to its end. Raises CannotTry."""
@@ -87,12 +88,10 @@ class Gate:
     def _write(self) -> None:
         folder = Path(self.folder)
         is_sha256 = self.repository.object_format == "sha256"
-        (folder / "objects" / "info").mkdir(parents=True)
+        (folder / "objects").mkdir()
         (folder / "refs").mkdir()
         (folder / "HEAD").write_bytes(b"ref: refs/heads/none\n")
         (folder / "config").write_text(_CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else ""))
-        lines = b"".join(quoted(os.fsencode(path)) + b"\n" for path in self._borrowed)
-        (folder / "objects" / "info" / "alternates").write_bytes(lines)
         if self.repository.is_shallow:
             self.shallow = self.repository.shallow()
             (folder / "shallow").write_text("".join(f"{oid}\n" for oid in sorted(self.shallow)))
