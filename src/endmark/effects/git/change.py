@@ -49,14 +49,7 @@ def read_change(gate: Gate, *, base: str, head: str, ref: str | None = None) -> 
     (`merge-conflict`), or CannotTry when something is missing, ambiguous, damaged or cannot be told in a shallow clone.
     """
     repository = gate.repository
-    at_base, at_head = refs.resolve(repository, base, head)
-    if ref is not None:
-        target = refs.target_ref(repository, ref)[0]
-    elif at_base.branch is not None:
-        target = at_base.branch
-    else:
-        raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
-    oids = [at_base.oid, at_head.oid]
+    *oids, target = refs.resolve_ends(repository, base, head, ref)
     with ExitStack() as stack:
         reading = stack.enter_context(start_commits(gate, oids))
         relating = stack.enter_context(history.start_merge_bases(gate, *oids))
@@ -103,7 +96,7 @@ def read_change(gate: Gate, *, base: str, head: str, ref: str | None = None) -> 
 def read_records(raw: bytes, oid_length: int) -> tuple[Record, ...]:
     """The records that `git diff-tree -r -z --raw --no-abbrev` wrote. Raises CannotTry for any other byte."""
     form = rb":(\d{6}) (\d{6}) ([0-9a-f]{%d}) ([0-9a-f]{%d}) [ADMT]\0([^\0]+)\0" % (oid_length, oid_length)
-    found = re.findall(form, raw)
-    if sum(len(path) for *_, path in found) + len(found) * (2 * oid_length + 20) != len(raw):
+    fields = tuple(zip(*re.findall(form, raw), strict=True)) or ((),) * 5
+    if sum(map(len, fields[4])) + len(fields[4]) * (2 * oid_length + 20) != len(raw):
         raise CannotTry("'git diff-tree' answered in a form that is not known")
-    return tuple([Record(*fields) for fields in found])
+    return tuple(map(Record, *fields))

@@ -1,6 +1,7 @@
 """From a name that a person gave to one ref and one object id: never a guess."""
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -36,8 +37,23 @@ def resolve(repository: Repository, *names: str) -> list[Resolved]:
     """
     for name in names:
         check_name(name)
-    found = _look_up(repository, [name for name in names if name != "HEAD"])
-    return [_head(repository) if name == "HEAD" else _one(repository, name, found) for name in names]
+    return _each(repository, names, _look_up(repository, names))
+
+
+def resolve_ends(repository: Repository, base: str, head: str, ref: str | None) -> tuple[str, str, str]:
+    """The object ids that `base` and `head` name, and the full name of the branch to merge into.
+
+    `ref` names that branch; None stands for the one that `base` names. Raises CannotTry, as `resolve` and `target_ref`.
+    """
+    for name in (base, head) if ref is None else (base, head, ref):
+        check_name(name)
+    found = _look_up(repository, [base, head, *([] if ref is None else [_full(ref)])])
+    at_base, at_head = _each(repository, (base, head), found)
+    if ref is not None:
+        return at_base.oid, at_head.oid, _target(ref, found)[0]
+    if at_base.branch is None:
+        raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
+    return at_base.oid, at_head.oid, at_base.branch
 
 
 def target_ref(repository: Repository, name: str) -> tuple[str, str | None]:
@@ -46,13 +62,7 @@ def target_ref(repository: Repository, name: str) -> tuple[str, str | None]:
     Raises CannotTry when the name cannot be that of a branch.
     """
     check_name(name)
-    full = name if name.startswith("refs/") else f"refs/heads/{name}"
-    found = _look_up(repository, [full]).get(full)
-    if found is None:
-        found = Resolved(name, full, "")
-    if found.branch is None:
-        raise CannotTry(f"{found.ref} is no branch: a change is merged into refs/heads/...")
-    return found.branch, found.oid or None
+    return _target(name, _look_up(repository, [_full(name)]))
 
 
 def tip(repository: Repository, ref: str) -> str | None:
@@ -99,9 +109,25 @@ def check_name(name: str) -> None:
         )
 
 
-def _look_up(repository: Repository, names: list[str]) -> dict[str, Resolved]:
+def _full(name: str) -> str:
+    return name if name.startswith("refs/") else f"refs/heads/{name}"
+
+
+def _target(name: str, found: dict[str, Resolved]) -> tuple[str, str | None]:
+    full = _full(name)
+    target = found.get(full, Resolved(name, full, ""))
+    if target.branch is None:
+        raise CannotTry(f"{target.ref} is no branch: a change is merged into refs/heads/...")
+    return target.branch, target.oid or None
+
+
+def _each(repository: Repository, names: Sequence[str], found: dict[str, Resolved]) -> list[Resolved]:
+    return [_head(repository) if name == "HEAD" else _one(repository, name, found) for name in names]
+
+
+def _look_up(repository: Repository, names: Sequence[str]) -> dict[str, Resolved]:
     """Every ref that one of `names` may mean, by its full name. One process, which opens no object."""
-    patterns = [full for name in names for full in _candidates(name)]
+    patterns = [full for name in names if name != "HEAD" for full in _candidates(name)]
     if not patterns:
         return {}
     answer = repository.ask("for-each-ref", _FORMAT, *patterns, cap=_CAP)
