@@ -102,9 +102,10 @@ def _lines(done: Replayed) -> list[str]:
         lines.append(f"  {pair.decision_id}  {safe(pair.reviewer)}: {pair.first} > {pair.again}  ({stands})")
     for rate in done.rates:
         share = "-" if rate.rate is None else f"{rate.rate:.1%}"
+        between = f"95 %: {rate.low:.1%} to {rate.high:.1%}"
         lines.append(
             f"  {safe(rate.model)}, policy {safe(rate.policy_version)}, prompt {rate.prompt_sha256[:12]}: "
-            f"{rate.flips} of {rate.pairs} flipped, {share} (95 %: {rate.low:.1%} to {rate.high:.1%}), {rate.incomplete} incomplete"
+            f"{rate.flips} of {rate.pairs} flipped, {share} ({between}), {rate.incomplete} incomplete"
         )
     lines += [f"  {one.decision_id}  {safe(one.reviewer)}: not repeated, {safe(one.why)}" for one in done.skipped]
     return lines
