@@ -139,6 +139,8 @@ def openai_chat():
         ("refusal", "bad-stop", sse(chunk({"refusal": "I'm sorry"}), stop, "[DONE]"), "OC11", "the model declines", {}),
         ("usage_everywhere", said, sse(counted, stop, usage(2), "[DONE]"), "OC12", "usage on every chunk",
          {"evidence": "usage"}),
+        ("moderation", said, sse(*hi, stop, usage(2, moderation={"output": {"type": "error"}}), "[DONE]"), "OC3",
+         "what a moderator found, in a chunk without a choice", {}),
         ("no_usage", said, whole, "OC12", "no usage", {"evidence": "usage:none"}),
         ("no_call", "bad-stop", sse(*hi, chunk({}, "tool_calls"), "[DONE]"), "OC13", "a reason without a call", {}),
     ):  # fmt: skip
@@ -351,6 +353,9 @@ def messages():
         shut,
     ]
     second = [event | {"index": 1} for event in text]
+    hands_over = [opens(type="fallback"), shut]
+    taken_over = [event | {"index": 1} for event in hands_over]
+    third = [event | {"index": 2} for event in text]
     given = opens(**tool | {"input": {"a": 1}})
     for name, expect, raw, rule, comment, more in (
         ("text", said, sse(*whole), "AN8", "a text block", {"evidence": "blocks-closed"}),
@@ -383,6 +388,13 @@ def messages():
         ("token_cap", "token-cap", sse(*whole), "AN10", "5 of 5 tokens", {"max_output_tokens": 5}),
         ("no_call", "bad-stop", sse(*whole[:5], stops("tool_use"), end), "AN11", "a reason without a call", {}),
         ("after_reason", "bad-stop", sse(*whole[:6], opens(1)), "AN12", "a block after the reason", {}),
+        ("handed_over", said, sse(start, *hands_over, *second, stops(), end), "AN14", "another model answers", {}),
+        ("handed_over_late", "bad-stop", sse(start, *text, *taken_over, *third, stops(), end), "AN14",
+         "another model goes on", {}),
+        ("handed_over_empty", said, sse(start, opens(), shut, *taken_over, *third, stops(), end), "AN14",
+         "nothing was said before", {}),
+        ("handed_over_call", "bad-stop", sse(start, *calling, shut, *taken_over, *third, stops(), end), "AN14",
+         "a call before another model goes on", {}),
         ("error", "bad-stop", sse(start, opens(), {"type": "error", "error": {"type": "overloaded_error"}}), "A8",
          "overloaded", {}),
         ("other_name", "contradiction", sse(*whole).replace("event: message_st", "event: ping"), "E9", "two names", {}),
@@ -398,6 +410,8 @@ def messages():
     case(f"{wire}/document", said, dump(document), "one document", "AN13", evidence="one-document")
     case(f"{wire}/document_cut", "bad-stop", dump(document | {"stop_reason": None}), "no stop reason", "AN13")
     case(f"{wire}/document_other", "wrong-type", dump({"type": "completion"}), "a document of another kind", "AN13")
+    two = document | {"content": [*document["content"], {"type": "fallback"}, *document["content"]]}
+    case(f"{wire}/document_handed_over", "bad-stop", dump(two), "another model goes on", "AN14")
     failed = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     case(f"{wire}/document_error", "bad-stop", dump(failed), "an error document", "A8")
     document |= {"content": [{"type": "tool_use", "id": "t1", "name": "run", "input": {}}], "stop_reason": "tool_use"}

@@ -11,7 +11,10 @@ def response(*parts, reason=None, usage=None, **more):
     return made | ({"usageMetadata": usage} if usage else {})
 
 
-REASONS = ("MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "CONTINUATION", "TOMORROW")
+REASONS = (
+    *("MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "CONTINUATION"),
+    *("TOO_MANY_TOOL_CALLS", "ESCALATION", "TOMORROW"),
+)
 USAGE = {"promptTokenCount": 9, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "totalTokenCount": 16}
 HEL, LO = response({"text": "hel"}), response({"text": "lo"}, reason="STOP", usage=USAGE)
 CALL = {"functionCall": {"name": "f", "args": {"a": 1}}}

@@ -1,4 +1,4 @@
-"""Anthropic Messages, streamed or as one document (spec/wires.md, rules AN1-AN13)."""
+"""Anthropic Messages, streamed or as one document (spec/wires.md, rules AN1-AN14)."""
 
 from typing import Any
 
@@ -156,6 +156,7 @@ class Anthropic(EventReader):
     # --- both
 
     def _drafted(self, blocks: list[_Block], reason: str, proof: tuple[str, ...], usage: Usage | None = None) -> Draft:
+        _check_handovers(blocks)
         calls = tuple(_tool_call(block) for block in blocks if block.kind == "tool_use")
         if reason == "tool_use" and not calls:  # AN11
             refuse(Signal.BAD_STOP, "the stop reason is 'tool_use', but no tool use arrived")
@@ -202,6 +203,15 @@ def _block(content: dict[str, Any]) -> _Block:
         block.id = a_string(content.get("id"), "the id of a tool use") or None
         block.given = an_object(content.get("input"), "input")
     return block
+
+
+def _check_handovers(blocks: list[_Block]) -> None:
+    """AN14: what one model had said when it declined and another went on is not the start of the other's answer."""
+    begun = False
+    for block in blocks:
+        begun = begun or block.kind == "tool_use" or (block.kind == "text" and block.pieces.text() != "")
+        if begun and block.kind == "fallback":
+            refuse(Signal.BAD_STOP, "the model declined in the middle of its answer, and another model went on")
 
 
 def _tool_call(block: _Block) -> ToolCall:
