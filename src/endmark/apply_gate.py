@@ -25,11 +25,12 @@ from endmark.intake import Delivery, Intake
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved, New, stamp
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import STANDS, settle
+from endmark.settle import BACKING_UP, STANDS, settle
 
 __all__ = ["ApplyGate", "Delivery", "Options"]
 
 SELF_APPROVED = "self-approved"
+_LEDGER_GONE = "the ledger's file was removed or replaced meanwhile"
 _ROWS_KEPT = 256  # statements whose changed rows the ledger repeats; the receipt has them all
 
 
@@ -47,14 +48,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("timeouts are finite numbers of seconds, zero or more")
 
 
-def _no_progress(_done: int, _total: int) -> None:
-    return None
-
-
-def _go_on() -> None:
-    return None
-
-
 class ApplyGate:
     """The gate over one ledger. `clock` gives the time in UTC; `stop` and `progress` are asked and told during work."""
 
@@ -63,8 +56,8 @@ class ApplyGate:
         ledger: Ledger,
         clock: Callable[[], datetime],
         *,
-        stop: Stop = _go_on,
-        progress: Progress = _no_progress,
+        stop: Stop = lambda: None,
+        progress: Progress = lambda done, total: None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
@@ -101,7 +94,7 @@ class ApplyGate:
         """
         taken = self._intake.take(delivery, _identity(target), options.min_evidence, options.max_statements)
         if isinstance(taken, Outcome):
-            return taken
+            return self._after_its_twin(taken, target, options)
         proven_plan, new = taken
         with target.open() as session:
             try:
@@ -119,6 +112,18 @@ class ApplyGate:
             if not created:
                 return self._intake.known(entry, new)
             return self._run_staged(session, target, entry, proven_plan, options, approver, None)
+
+    def _after_its_twin(self, known: Outcome, target: Target, options: Options) -> Outcome:
+        """What is stored of a job that came before; where it is staged, perhaps only for a moment by a twin that is
+        about to run it, what is stored once the target's lock was free."""
+        if known.state != State.STAGED.value or known.attempt_id is None:
+            return known
+        with contextlib.suppress(CannotTry), target.open() as session:
+            session.lock(options.lock_timeout)
+            now = self._must_get(known.attempt_id)
+            if now.state is not State.STAGED:
+                return self._intake.came_before(now)
+        return known
 
     def approve(
         self, attempt_id: str, target: Target, options: Options, approver: str, shown_fingerprint: str | None = None
@@ -302,8 +307,12 @@ class ApplyGate:
         try:
             if options.backups is not None:
                 backup = options.backups / f"{entry.job_id}-{entry.attempt_id}.db"
+                self._ledger.note(entry.attempt_id, BACKING_UP, self._clock(), {"to": str(backup)}, durable=False)
                 session.backup(backup, self._progress, self._stop)
             ran = session.run(self._work(entry, staged_plan), options.statement_timeout, self._progress, self._stop)
+            if not self._ledger.stands():
+                session.rollback()
+                return _unsettled(entry, f"everything was rolled back, for {_LEDGER_GONE}")
             # A row that is no longer `applying` was settled by somebody who took our lock for lost: do not commit.
             if (now := self._must_get(entry.attempt_id)).state is not State.APPLYING:
                 return outcome_of(now)
@@ -374,8 +383,13 @@ class ApplyGate:
         try:
             if moved:  # not `failed`: what was committed stands in a file that is elsewhere now
                 return self._doubtful(entry, f"ALARM: {said}, but another file stands in the target's place now.")
+            if receipt is None and doubt is not None:  # under the lock: what was said of the commit was a no
+                said = f"{doubt.rstrip('.')}, and the target has no receipt"
+                return self._failed(entry, Failed(Signal.TARGET_FAULT, said), backup)
             if ran is None or receipt is None or (receipt.sha256, receipt.status) != (entry.sha256, "applied"):
                 return outcome_of(settle(self._ledger, entry, receipt, self._clock()))
+            if not self._ledger.stands():
+                return _unsettled(entry, f"{said} and the receipt stands, but {_LEDGER_GONE}")
             entry = self._ledger.move(
                 entry.attempt_id,
                 State.APPLYING,

@@ -132,9 +132,13 @@ class Intake:
         same_target = new.target is None or owner.target in (None, new.target)
         if owner.body_sha256 == new.body_sha256 and same_target:
             self._ledger.redelivered(owner.attempt_id, self._clock(), new.received_bytes)
-            stored = outcome_of(with_revert(self._ledger, owner))
-            return msgspec.structs.replace(stored, detail=f"Delivered before, nothing was done now. {stored.detail}")
+            return self.came_before(owner)
         return self._reject_reuse(owner, new, "body" if owner.body_sha256 != new.body_sha256 else "target")
+
+    def came_before(self, owner: Entry) -> Outcome:
+        """What is stored of a delivery that came before."""
+        stored = outcome_of(with_revert(self._ledger, owner))
+        return msgspec.structs.replace(stored, detail=f"Delivered before, nothing was done now. {stored.detail}")
 
     def for_another_target(self, owner: Entry, target: str) -> Outcome:
         """Refuse to apply the bytes of `owner` to a target that is not its own."""

@@ -11,7 +11,7 @@ from endmark.core.states import State
 from endmark.effects.target import Target
 from endmark.ledger.book import Ledger
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import settle
+from endmark.settle import remove_half_a_backup, settle
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -48,6 +48,7 @@ def reconcile(
                 current = ledger.get(entry.attempt_id)
                 if current is None or current.state is not State.APPLYING:
                     continue  # the gate that ran it was only finishing
+                remove_half_a_backup(ledger, entry)
                 receipt = session.receipt(entry.job_id or "")
                 settled.append(outcome_of(settle(ledger, entry, receipt, clock())))
         except CannotTry as fault:

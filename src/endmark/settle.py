@@ -1,6 +1,8 @@
 """The target's receipt has the last word: the one step that applying and reconciling share."""
 
+from contextlib import suppress
 from datetime import datetime
+from pathlib import Path
 
 from endmark.core.evidence import RECEIPT_FOUND, REVERTED
 from endmark.core.refusal import Signal
@@ -10,6 +12,15 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved
 
 STANDS = frozenset({"applied", "reverted"})  # what the receipt of a job says that had its effect
+BACKING_UP = "backing-up"  # the event before a backup is begun; it says where to
+
+
+def remove_half_a_backup(ledger: Ledger, entry: Entry) -> None:
+    """Remove what a killed process left of a backup: it is no backup, and holds the target's data. Raises CannotTry."""
+    for event in ledger.events(entry.attempt_id):
+        if event.event == BACKING_UP and isinstance(event.data.get("to"), str):
+            with suppress(OSError):
+                Path(f"{event.data['to']}.part").unlink(missing_ok=True)
 
 
 def settle(ledger: Ledger, entry: Entry, receipt: Receipt | None, now: datetime) -> Entry:

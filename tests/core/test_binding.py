@@ -6,7 +6,7 @@ from typing import Any
 
 import jiter  # noqa: TID251  # what endmark is tested against
 import json_repair  # noqa: TID251
-import partial_json_parser  # type: ignore[import-untyped]  # noqa: TID251
+import partial_json_parser  # noqa: TID251
 import pytest
 from tests.core.payloads import envelope
 from tests.core.test_prompt import assemble

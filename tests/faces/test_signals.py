@@ -39,6 +39,42 @@ def test_in_the_middle_of_a_statement(shell, number, times):
     assert shell.run("apply", "job-1.json", "--to", HERE, "--yes").code == 1  # stored; it was no signal this time
 
 
+def test_a_third_signal_ends_what_cannot_be_ended_otherwise(shell):
+    """One call of an SQL function that would take minutes: SQLite does not look up from it."""
+    before = shell.dump()
+    endless = "SELECT instr(zeroblob(60000000), zeroblob(30000000) || x'01')"
+    line = ("apply", shell.plan("job-1", [endless]), "--to", HERE, "--yes", "--no-backup")
+    with shell.start(*line) as process:
+        shell.wait_until_applying("job-1")
+        begun = busy(process.pid)
+        wait_for(lambda: busy(process.pid) > begun + 0.3)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.15)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert b"ended at once; nothing is half done" in err
+    assert shell.entry("job-1").state == "applying"
+    assert shell.program("reconcile").code == 0
+    assert shell.entry("job-1").state == "failed"
+    assert shell.dump() == before
+
+
+def test_a_statement_of_few_large_rows_is_ended_too(shell):
+    """SQLite counts steps of its machine, and in a few hundred of them gigabytes can be written."""
+    before = shell.dump()
+    large = f"CREATE TABLE large AS SELECT zeroblob(4000000) FROM ({'SELECT 1 UNION ALL ' * 400} SELECT 1)"
+    line = ("apply", shell.plan("job-1", [*STATEMENTS, large]), "--to", HERE, "--yes", "--no-backup", "--json")
+    with shell.start(*line) as process:
+        shell.wait_until_applying("job-1")
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert strictjson.loads(out)["signal"] == "interrupted"
+    assert shell.dump() == before
+
+
 def test_killed_in_the_middle_of_a_statement(shell):
     before = shell.dump()
     with shell.start("apply", shell.plan("job-1", PLAN), "--to", HERE, "--yes") as process:
@@ -91,6 +127,12 @@ def is_open(pid, path):
     """Whether a process has a file open, as Linux tells it."""
     folder = Path(f"/proc/{pid}/fd")
     return any(os.readlink(link) == str(path) for link in folder.iterdir() if link.is_symlink())
+
+
+def busy(pid):
+    """The seconds that a process has computed, as Linux tells it."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_an_ignored_signal_stays_ignored(shell):

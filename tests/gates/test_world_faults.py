@@ -8,10 +8,11 @@ from tests.support.faults import as_user, file_size_limit, injected, locked, ope
 from tests.support.world import MODES, QUICK, SEED, World, clock, dump, plan_bytes
 
 from endmark import Gate
-from endmark.apply_gate import ApplyGate, Delivery
+from endmark.apply_gate import ApplyGate, Delivery, Options
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.effects.sqlite import SqliteTarget
+from endmark.effects.sqlite.target import SqliteSession
 from endmark.ledger.book import Ledger
 
 ONE = ["CREATE TABLE a (x)", "INSERT INTO a VALUES (1)"]
@@ -92,7 +93,6 @@ def test_a_full_disk_under_the_target_fails_the_job_whole(world, size):
             outcome = world.apply("j1", GROW)
         assert (outcome.state, outcome.signal, outcome.exit_code) in {
             ("failed", "target-fault", 20),
-            ("failed", "lost", 1),
             ("applying", "complete", 20),
         }
     except CannotTry:
@@ -242,3 +242,50 @@ def test_a_seeded_target_is_what_it_was_after_every_refusal(world):
         assert world.deliver(raw).exit_code in {1, 10, 12}
         assert world.files() == before
     assert world.apply("j1", ONE).state == "applied"
+
+
+@pytest.mark.parametrize("what", ["removed", "replaced"])
+@pytest.mark.parametrize("when", ["before the commit", "after the commit"])
+def test_a_ledger_that_is_taken_away_meanwhile_is_noticed(world, monkeypatch, what, when):
+    """The gate still holds the file it opened; whoever looks at the path finds another, or none."""
+    before, path = world.dump(), world.ledger
+    method = "run" if when == "before the commit" else "commit"
+    real = getattr(SqliteSession, method)
+
+    def and_take_away(self, *args, **more):
+        done = real(self, *args, **more)
+        path.unlink()
+        if what == "replaced":
+            Ledger.open(path, create=True).close()
+        return done
+
+    monkeypatch.setattr(SqliteSession, method, and_take_away)
+    outcome = world.apply("j1", ["CREATE TABLE made (x)"])
+    assert (outcome.state, outcome.exit_code) == ("applying", 20)
+    assert "the ledger's file was removed or replaced meanwhile" in outcome.detail
+    if when == "before the commit":
+        assert "verything was rolled back" in outcome.detail
+        assert world.dump() == before
+    else:
+        assert "and the receipt stands" in outcome.detail
+        assert world.receipts()["j1"][-1] == "applied"
+
+
+def test_a_backup_that_a_kill_cut_short_is_removed_by_reconciling(world, tmp_path, monkeypatch):
+    backups = tmp_path / "backups"
+
+    def die(self, to, progress, stop):
+        to.parent.mkdir()
+        to.with_name(to.name + ".part").write_bytes(b"half of the data")
+        raise SystemExit
+
+    monkeypatch.setattr(SqliteSession, "backup", die)
+    with pytest.raises(SystemExit):
+        world.apply("j1", ["CREATE TABLE made (x)"], options=Options(backups=backups))
+    monkeypatch.undo()
+    assert len(list(backups.iterdir())) == 1
+    assert world.entry("j1").state == "applying"
+    world.reconcile()
+    assert world.entry("j1").state == "failed"
+    assert list(backups.iterdir()) == []
+    world.check_books_agree()

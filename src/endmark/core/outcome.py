@@ -59,7 +59,8 @@ def sentence(signal: Signal, detail: str) -> str:
     advice = row_of(signal).advice
     if signal in _ADVICE:
         advice = _ADVICE[signal]
-    return " ".join(part for part in (f"{detail[:1].upper()}{detail[1:]}." if detail else "", advice) if part)
+    said = detail.rstrip(".")
+    return " ".join(part for part in (f"{said[:1].upper()}{said[1:]}." if said else "", advice) if part)
 
 
 def of_refusal(refusal: Refused, at: str) -> Outcome:

@@ -10,7 +10,7 @@ import msgspec
 from endmark.core.refusal import Signal
 
 Stop = Callable[[], str | None]
-"""Asked often during long work: None to go on, else one word saying who wants it to end ("SIGTERM")."""
+"""Asked often during long work, also by another thread: None to go on, else who wants it to end ("SIGTERM")."""
 
 Progress = Callable[[int, int], None]
 """Told (done, total) of statements, or of pages of a backup."""

@@ -12,7 +12,7 @@ _WAITS = frozenset({"staged", "approved", "applying", "not-tried"})
 def sentence(outcome: Outcome) -> str:
     """`truncated: received 1,882 of 3,410 bytes. Nothing was written. ...`, escaped for a terminal."""
     detail = safe(outcome.detail)
-    if detail[:1].isupper() and not detail[1:2].isupper():  # SIGTERM and ALARM keep their letters
+    if detail.partition(" ")[0].rstrip(",.:;").istitle():  # SIGTERM, ALARM and NaN keep their letters
         detail = detail[0].lower() + detail[1:]
     opening = detail.partition(".")[0].partition(":")[0]
     said = outcome.state in opening.split()

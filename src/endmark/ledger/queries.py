@@ -37,6 +37,7 @@ class Queries:
         self._connection = connection
         self._path = path
         self._timeout = timeout
+        self._file = _which(path)
         self._lock = RLock()  # one connection, many threads
 
     def get(self, attempt_id: str) -> Entry | None:
@@ -88,6 +89,10 @@ class Queries:
             values = (*values, before)
         return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
 
+    def stands(self) -> bool:
+        """Whether the file that was opened still stands at its path: not removed, not replaced."""
+        return _which(self._path) == self._file
+
     def close(self) -> None:
         """Close the file. Closing twice is fine."""
         with self._lock:
@@ -104,6 +109,15 @@ class Queries:
             return [make(row) for row in rows]
         except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
             raise unreadable(self._path, error) from error
+
+
+def _which(path: Path) -> tuple[int, int] | None:
+    """Which file stands at `path` now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _first(values: list[_Value]) -> _Value | None:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.sqlite import backup, receipts
+from endmark.effects.sqlite import backup, receipts, watch
 from endmark.effects.sqlite.fingerprint import fingerprint
 from endmark.effects.sqlite.guard import OURS, Guard
 from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
@@ -158,7 +158,8 @@ class SqliteSession:
             named_before = _objects_naming_ours(self._conn)
             broken_before = None if self._is_wal() else _broken_keys(self._conn)
             receipts.begin(self._conn, work)
-            self._run_statements(work.statements, guard, clock, rows, progress)
+            with watch.over(self._conn, clock):
+                self._run_statements(work.statements, guard, clock, rows, progress)
             after = self._check_result(named_before, broken_before)
             if not receipts.finish(self._conn, work, rows, before, after):
                 raise Failed(Signal.CHECK_FAILED, "the receipt does not read back as it was written")

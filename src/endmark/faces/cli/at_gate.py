@@ -1,6 +1,7 @@
 """What the verbs of the apply gate share: their options, opening the gate, and the question to a person."""
 
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -99,7 +100,8 @@ def open_to_write(
         make_state_folder(found)
 
     def asked() -> str | None:
-        progress.tick()
+        if threading.current_thread() is threading.main_thread():  # others ask too
+            progress.tick()
         return stop()
 
     gate: Gate = ctx.with_resource(
