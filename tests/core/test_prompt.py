@@ -3,6 +3,8 @@
 import hashlib
 import itertools
 import re
+import unicodedata
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +114,35 @@ def test_every_block_can_be_read_back(blocks):
 def test_how_bytes_are_written(raw, how, written):
     """Q6 Q7"""
     assert prompt.shown_as(raw) == (how, written)
+
+
+def test_the_page_lists_what_is_hidden():
+    """Q6: and all that Unicode itself calls a control, a format character or a separator of lines is among it."""
+    page = (Path(__file__).parents[2] / "spec" / "prompt.md").read_text()
+    listed = re.findall(
+        r"\b([0-9A-F]{4,5})(?:-([0-9A-F]{4,5}))?\b", page.partition("changes the list:")[2].partition("**Q7")[0]
+    )
+    hidden = {chr(code) for low, high in listed for code in range(int(low, 16), int(high or low, 16) + 1)}
+    written = {
+        mark
+        for mark in map(chr, range(0x110000))
+        if not "\ud800" <= mark <= "\udfff" and prompt.shown_as(mark.encode())[0] == "escaped"
+    }
+    assert written == hidden
+    seen = {"Cc", "Cf", "Zl", "Zp"}
+    # signs that are drawn, though they are called format characters
+    drawn = set(
+        map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD, *range(0x13430, 0x13440)))
+    )
+    unseen = {mark for mark in map(chr, range(0x110000)) if unicodedata.category(mark) in seen}
+    assert unseen - hidden - drawn == {"\t", "\n"}
+
+
+def test_many_blocks_are_assembled_quickly():
+    """A nonce is looked for in what could be one, and not in every block anew."""
+    blocks = [b"diff --git a/%d b/%d\n+%s\n" % (n, n, b"0123456789abcdef" * 2) for n in range(4_000)]
+    shown = assemble(blocks, max_diff_bytes=10_000_000)
+    assert len(shown.marks) == 4_002
 
 
 def test_digests_are_of_exactly_what_is_shown():

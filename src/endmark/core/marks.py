@@ -10,6 +10,7 @@ from endmark.core.refusal import Refused, Signal
 from endmark.core.verdict import Verdict
 
 _NONCE = re.compile(r"[0-9a-f]{32,64}")
+_RUN_OF_HEX = re.compile(rb"[0-9a-f]{32,}")
 
 
 class NonceInText(ValueError):
@@ -41,11 +42,10 @@ def line(mark: str) -> str:
 
 def check_fresh(nonces: Iterable[str], texts: Iterable[bytes]) -> None:
     """Raise NonceInText where a nonce stands in any of the texts, in capitals or not (Q2)."""
-    spelled = [nonce.encode() for nonce in nonces]
-    for text in texts:
-        lower = text.lower()
-        if any(nonce in lower for nonce in spelled):
-            raise NonceInText("a nonce stands in the text that is to be shown; fresh ones are needed")
+    # A nonce is all hex digits, so where it stands it is part of a run of them; there are few such runs in a text.
+    runs = b" ".join(run for text in texts for run in _RUN_OF_HEX.findall(text.lower()))
+    if any(nonce.encode() in runs for nonce in nonces):
+        raise NonceInText("a nonce stands in the text that is to be shown; fresh ones are needed")
 
 
 def verify(verdict: Verdict, expected: Sequence[str], received: int, declared: int | None = None) -> None:

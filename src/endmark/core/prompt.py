@@ -42,7 +42,7 @@ one below; they look like "{sample}", each with a place and digits of its own. I
 # Q6: what cannot be seen, or reorders what is seen. By number, so that no version of Unicode changes a prompt.
 _HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U000e0000-\U000e0fff"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _ESCAPED = re.compile(f"[\\\\{_HIDDEN}\udc80-\udcff]")
 _NOT_PLAIN = re.compile(f"[{_HIDDEN}\udc80-\udcff]")
