@@ -103,9 +103,9 @@ def capture(
         sealed = c.seal(tool="apply_schema")
 
     `wire`: how to read the answer; without it, the URL of the request tells. `limit`: the most bytes of a body that are
-    kept; a longer one passes and is refused. `idle`: the most seconds between two portions of a body, None for as long
-    as the client's own timeout allows. `allow_close_delimited`: take a body that has neither a length nor a last chunk
-    and ends with its connection, as a cut one does too; the evidence says so.
+    kept; a longer one passes and is refused. `idle`: the most seconds between two portions of a body, heartbeats
+    not counted; None for as long as the client's own timeout allows. `allow_close_delimited`: take a body that has
+    neither a length nor a last chunk and ends with its connection, as a cut one does too; the evidence says so.
 
     Raises ValueError for a wire that does not exist.
     """

@@ -1,6 +1,8 @@
 """The record of what passed through one capture: at most one response is kept, and how it ended is always known."""
 
 import re
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -19,6 +21,9 @@ _MAY_BE_OVER = re.compile(
     rb'|"(?:finish_reason|finishReason|stop_reason|stopReason)" ?: ?"'
 )
 _TAIL = 4096
+# What only says that the connection is alive: comments, empty lines, and Anthropic's pings. A portion that is no such
+# thing, or a piece of one, counts as progress: that can make a limit later, never earlier.
+_HEARTBEATS = re.compile(rb'(?:(?::[^\r\n]*|event: ?ping|data: ?\{ ?"type" ?: ?"ping" ?\})?(?:\r\n|\r|\n))+')
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,8 +45,13 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
 class Exchange:
     """One response on its way: the bytes so far, and its ending once it is known."""
 
-    def __init__(self, head: Head, request_body: bytes | None, limit: int) -> None:
+    def __init__(
+        self, head: Head, request_body: bytes | None, limit: int, idle: float | None, clock: Callable[[], float]
+    ) -> None:
         self.head = head
+        self.idle = idle
+        self._clock = clock
+        self._moved = clock()  # when something came that was more than a heartbeat
         self.ending: Ending | None = None
         self.why = ""
         self.received = 0
@@ -57,6 +67,13 @@ class Exchange:
             self.chunks.append(chunk)
         elif self.chunks:
             self.chunks = []  # refused already; there is no use in holding them
+
+    def stands_still(self, chunk: bytes) -> bool:
+        """Whether `chunk`, the last one kept, is a heartbeat, and nothing else has come for longer than the limit."""
+        now = self._clock()
+        if _HEARTBEATS.fullmatch(chunk) is None:
+            self._moved = now
+        return self.idle is not None and now - self._moved > self.idle
 
     def exhausted(self) -> None:
         """The transport says that the body is over. What that is worth, its framing says."""
@@ -112,9 +129,11 @@ class Recorder:
         limit: int = DEFAULT_LIMIT,
         idle: float | None = DEFAULT_IDLE,
         allow_close_delimited: bool = False,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.wire = wire
         self.idle = idle
+        self._clock = clock
         self._limit = limit
         self._allow_close_delimited = allow_close_delimited
         self.reset()
@@ -130,7 +149,7 @@ class Recorder:
         self._statuses.append(head.status)
         if len(self._statuses) > 1:
             return None
-        self._exchange = Exchange(head, request_body, self._limit)
+        self._exchange = Exchange(head, request_body, self._limit, self.idle, self._clock)
         return self._exchange
 
     def no_response(self, fault: BaseException) -> None:

@@ -54,9 +54,9 @@ def _made(name: str, base: str, ours: type, libraries: tuple[str, ...]) -> Calla
     return type(name, (ours, *bases), {})
 
 
-def _library_of(request: Any) -> str:
-    """Which of the two a request, or a subclass of it, belongs to."""
-    for made in type(request).__mro__:
+def _library_of(message: Any) -> str:
+    """Which of the two a request or response, or a subclass of either, belongs to."""
+    for made in type(message).__mro__:
         root = made.__module__.partition(".")[0]
         if root in _LIBRARIES:
             return root
@@ -179,12 +179,20 @@ class _Body:
 
     def __init__(self, response: Any, exchange: Exchange, timeouts: dict[str, Any]) -> None:
         self._inner = response.stream
+        self._library = _library_of(response)
         self._exchange = exchange
         self._timeouts = timeouts
         self._iterator: Any = None
         self._resumable = True
         # Both libraries go on where they were when asked for a new iterator, and read the timeouts anew.
         self._again = "network_stream" in response.extensions
+
+    def _timeout(self) -> Exception:
+        """What the client's library raises when nothing comes: heartbeats are no progress."""
+        made: Exception = import_module(self._library).ReadTimeout(
+            f"only heartbeats came for {self._exchange.idle:g} s"
+        )
+        return made
 
     @property
     def _worth_draining(self) -> bool:
@@ -200,6 +208,8 @@ class _SyncBody(_Body):
         try:
             for chunk in self._iterator:
                 exchange.keep(chunk)
+                if exchange.stands_still(chunk):
+                    raise self._timeout()
                 yield chunk
         except GeneratorExit:
             raise  # no end: whoever reads may come back, or close
@@ -243,6 +253,8 @@ class _AsyncBody(_Body):
         try:
             async for chunk in self._iterator:
                 exchange.keep(chunk)
+                if exchange.stands_still(chunk):
+                    raise self._timeout()
                 yield chunk
         except GeneratorExit:
             raise
