@@ -76,6 +76,10 @@ def replaced(value, path, leaf):
 @given(documents, st.data())
 def test_a_pattern_matches_the_same_document_with_other_values(document, data):
     text = json.dumps(document, ensure_ascii=data.draw(st.booleans()), indent=data.draw(st.sampled_from([None, 1])))
+    try:
+        strictjson.loads(text.encode())
+    except Refused:  # an integer of more than 64 bits: no document to cut
+        return
     free = data.draw(st.sets(st.sampled_from(list(paths(document))), max_size=3))
     made = stencil.cut(text, free)
     if made is None:
