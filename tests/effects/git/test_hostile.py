@@ -5,11 +5,14 @@ import shutil
 import subprocess
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.effects.git.hostile import TABLE, prepare
 from tests.effects.git.repos import PLAIN, git
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.git import Gate, Git, open_repository, read_blocks, read_change, read_file
+from endmark.effects.git.environment import scrubbed
 
 HEADS = ("topic", "lines")
 
@@ -103,3 +106,32 @@ def test_plain_git_would_believe_it(world):
 def test_the_table_is_long_enough():
     assert len(TABLE) >= 70
     assert "GIT_DIR" not in PLAIN
+
+
+# --- the nets below: what git is run with would hold even where git looked at the repository itself
+
+
+def test_nothing_is_fetched_by_itself(world):
+    TABLE["a promisor remote that is a program"](world)
+    world.canary.unlink(missing_ok=True)
+    repository = open_repository(Git(world.env), world.repo)
+    assert repository.ask("cat-file", "-p", "1" * 40).code != 0
+    assert not world.canary.exists()
+    git(world.repo, "cat-file", "-p", "1" * 40, check=False)
+    assert world.canary.exists()
+
+
+def test_nothing_is_replaced(world):
+    TABLE["a commit replaced"](world)
+    found = open_repository(Git(world.env), world.repo).ask("rev-parse", "topic^{tree}").out.decode().strip()
+    assert found != git(world.repo, "rev-parse", "topic^{tree}")
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"GIT_[A-Z_]{1,20}|LC_[A-Z]+|HOME|XDG_[A-Z_]+|SSH_[A-Z_]+", fullmatch=True), st.text()
+    )
+)
+def test_no_variable_comes_through(given_by_the_caller):
+    assert scrubbed(given_by_the_caller) == scrubbed({})
+    assert scrubbed({"PATH": "/bin", "TMPDIR": "/t"}) == scrubbed({}) | {"PATH": "/bin", "TMPDIR": "/t"}

@@ -69,6 +69,15 @@ def test_git_is_killed_while_it_moves_the_branch(bare, gate, state):
             merged(opened, change, lock_timeout=0.05)
 
 
+def test_somebody_moves_it_away_at_once(bare, gate):
+    """git says that it moved the branch, and it stands elsewhere: no one may call that merged, or not merged."""
+    side = git(bare, "rev-parse", "side")
+    hook(bare, f'[ "$1" = committed ] && [ -z "$AGAIN" ] && AGAIN=1 git update-ref refs/heads/main {side}; exit 0')
+    opened = gate(bare)
+    with pytest.raises(OutcomeUnknown, match=f"was moved to .* and stands at {side} now"):
+        merged(opened, read_change(opened, base="main", head="lines"))
+
+
 class Hasty(Git):
     """Has no patience while the branch is being moved."""
 

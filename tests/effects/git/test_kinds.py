@@ -284,15 +284,15 @@ def test_a_missing_tree_is_refused(repo, gate):
 
 
 def test_a_commit_graph_is_not_believed(repo, gate):
-    """A cache in the store says what is whose parent and tree; another history's is put in its place."""
-    expected = read_change(gate(repo), base="main", head="side").diff_sha
+    """A cache in the store says whose parent is whose. Here it says that main, and with it topic, came after lines."""
+    expected = read_change(gate(repo), base="lines", head="topic")
     git(repo, "commit-graph", "write", "--reachable")
     graph = repo / ".git" / "objects" / "info" / "commit-graph"
     graph.chmod(0o600)
     content = bytearray(graph.read_bytes())
-    oids = [bytes.fromhex(git(repo, "rev-parse", f"{name}^{{tree}}")) for name in ("side", "main")]
-    at = content.index(oids[0])
-    content[at : at + 20] = oids[1]
+    positions = sorted(git(repo, "rev-list", "--all").split())
+    parent = content.rindex(bytes.fromhex(git(repo, "rev-parse", "main^{tree}"))) + 20
+    content[parent : parent + 4] = positions.index(expected.base.oid).to_bytes(4, "big")
     graph.write_bytes(content)
-    assert git(repo, "rev-parse", "side^{tree}") != git(repo, "log", "-1", "--format=%T", "side")
-    assert read_change(gate(repo), base="main", head="side").diff_sha == expected
+    assert git(repo, "merge-base", "lines", "topic") == expected.base.oid  # plain git believes it
+    assert read_change(gate(repo), base="lines", head="topic") == expected

@@ -9,7 +9,7 @@ from tests.effects.git.repos import FORMATS, Import, git, make, sample
 from tests.support.faults import as_user, file_size_limit, open_folder
 
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Merged, Person, Standing, checked_out, merge, read_change, standing, verify_tip
+from endmark.effects.git import Git, Merged, Person, Standing, checked_out, merge, read_change, standing, verify_tip
 
 PERSON = Person("Gate", "gate@example.com")
 MESSAGE = "Merge topic\n\nGate-Receipt: žluť ∎\n".encode()
@@ -109,6 +109,21 @@ def test_a_base_that_became_another_name_is_stale(bare, gate):
     refused(opened, change, Signal.STALE_BASE)
 
 
+def test_a_base_that_becomes_another_name_at_the_last_moment(bare, gate):
+    """The one branch that was named is moved, and no other through it."""
+
+    class Late(Git):
+        def start(self, *arguments, **more):
+            if "update-ref" in arguments:
+                git(bare, "symbolic-ref", "refs/heads/main", "refs/heads/same")
+            return super().start(*arguments, **more)
+
+    opened = gate(bare, git=Late(os.environ))
+    change = read_change(opened, base="main", head="lines")
+    done = merged(opened, change)
+    assert (tip(bare, "same"), tip(bare, "main")) == (change.base.oid, done.tip)
+
+
 def test_nothing_to_merge(bare, gate):
     opened = gate(bare)
     for head in ("behind", "same"):
@@ -136,7 +151,7 @@ def test_a_tree_that_was_not_judged(bare, gate):
     opened = gate(bare)
     change = read_change(opened, base="main", head="lines")
     other = msgspec.structs.replace(change, merge_tree=change.base.tree)
-    assert "was judged" in refused(opened, other, Signal.STALE_DIFF)
+    assert "merges into the tree" in refused(opened, other, Signal.STALE_DIFF)
 
 
 def test_a_new_tip_is_what_was_judged_and_nothing_else(bare, gate):
@@ -324,6 +339,15 @@ def test_refs_that_cannot_be_written(gate):
         os.chmod(opened.folder, 0o755)
         with as_user():
             cannot(opened, change, r"lock on refs/heads/main|(?i:permission)", fast_forward=True)
+
+
+def test_a_repository_of_somebody_else_is_read(gate):
+    """None of what git fears there is run. CI systems check out as another user every day."""
+    with open_folder() as folder:
+        theirs = sample(folder / "repo", bare=False)
+        mine = read_change(gate(theirs), base="main", head="topic")
+        with as_user():
+            assert read_change(gate(theirs), base="main", head="topic") == mine
 
 
 def test_a_full_disk(bare, gate):

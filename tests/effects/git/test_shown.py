@@ -117,7 +117,7 @@ def test_an_unknown_answer_shows_nothing(sample, gate):
     """Any record without its patch, or patch without its record, and nothing is shown."""
     opened = gate(sample)
     change = read_change(opened, base="main", head="topic")
-    fewer = msgspec.structs.replace(change, records=change.records[1:])
+    fewer = msgspec.structs.replace(change, records=change.records[:-1])
     more = msgspec.structs.replace(change, records=(*change.records, change.records[0]))
     swapped = msgspec.structs.replace(change, records=change.records[::-1])
     for wrong in (fewer, more, swapped):

@@ -25,7 +25,7 @@ _FIXED = {
     "GIT_ASKPASS": "",
 }
 # A partial clone would fetch what it lacks, by whatever program its configuration names. git knows the first variable
-# since 2.44; the second leaves older ones no protocol to do it with.
+# since 2.44 and in the security releases of older lines; the second leaves the others no protocol to do it with.
 _NO_NETWORK = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 _NETWORK = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh"}  # not ext:, which names a program
 
