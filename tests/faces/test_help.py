@@ -17,6 +17,8 @@ def commands(group=cli.commands, path=()):
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
+        if command.hidden:  # a hook calls it, people do not
+            continue
         yield (*path, name), command
         if isinstance(command, click.Group):
             yield from commands(command, (*path, name))
