@@ -1,0 +1,122 @@
+"""What a guard keeps back of an answer until it is judged: from the event that declares the end on, and no more.
+
+Clients stop reading at the terminal event, and programs at the stop reason before it; whatever came after that would
+reach nobody. A document's closing bracket is its end.
+"""
+
+import re
+from typing import Protocol
+
+from endmark.drills import edges
+from endmark.drills.edges import Shape
+
+# What stands in the first event that says how the answer ended. In a string of the answer itself the quotes would be
+# escaped, so its text cannot look like this.
+_FINISH = (rb'"finish_reason"\s*:\s*"', rb"\[DONE\]")
+_ENDS: dict[str, tuple[bytes, ...]] = {
+    "openai-chat": _FINISH,
+    "mistral": _FINISH,
+    "openai-responses": (rb'"type"\s*:\s*"response\.(?:completed|incomplete|failed|cancelled)"',),
+    "anthropic": (rb'"type"\s*:\s*"message_(?:delta|stop)"',),
+    "gemini": (rb'"finishReason"\s*:',),
+    "gemini-array": (rb'"finishReason"\s*:',),
+    "ollama": (rb'"done"\s*:\s*true',),
+    "bedrock": (rb"messageStop",),
+    "cohere": (rb'"type"\s*:\s*"message-end"', rb'"type"\s*:\s*"message_end"'),
+}
+_SPACE = b" \t\r\n"
+_LONGEST_MARK = 64  # bytes, of a mark that came only in part
+
+
+class Hold(Protocol):
+    """Bytes in, the bytes that may go on out; the rest is in `held`. `ending`: the end is declared, all is kept now."""
+
+    held: bytearray
+    ending: bool
+
+    def feed(self, data: bytes) -> bytes: ...
+
+
+class EventHold:
+    """For events, lines and frames: whole events pass, until one says that the answer ends."""
+
+    def __init__(self, shape: Shape, wire: str) -> None:
+        self.held = bytearray()
+        self._shape = shape
+        self._marks = [re.compile(mark) for mark in _ENDS[wire.partition("+")[0]]]
+        self.ending = False
+
+    def feed(self, data: bytes) -> bytes:
+        if self.ending:
+            self.held += data
+            return b""
+        if self.held:
+            ends_none = self._ends_none(data)
+            self.held += data
+            if ends_none:
+                return b""
+            data = bytes(self.held)
+            self.held.clear()
+        to = edges.last_edge(data, self._shape)
+        found = [match.start() for mark in self._marks if (match := mark.search(data, 0, to))]
+        if found:
+            self.ending = True
+            to = self._edge_before(data, min(found))
+        self.held += data[to:]
+        return data if to == len(data) else data[:to]
+
+    def _ends_none(self, data: bytes) -> bool:
+        """Whether these bytes cannot end the event that is held: a long one in small portions is not read each time."""
+        if self._shape is Shape.FRAMES:
+            return len(self.held) >= 4 and len(self.held) + len(data) < int.from_bytes(self.held[:4], "big")
+        return 0x0A not in data and 0x0D not in data
+
+    def _edge_before(self, data: bytes, at: int) -> int:
+        if self._shape is Shape.EVENTS:
+            return edges.last_edge(data[:at], self._shape)
+        return max(edge for edge in edges.edges(data, self._shape) if edge <= at)
+
+
+class BracketHold:
+    """For one document, and for an array: all passes but what may be the last bracket; of an array, from the last
+    element's stop reason on."""
+
+    def __init__(self, wire: str, array: bool) -> None:
+        self.held = bytearray()
+        self._marks = [re.compile(mark) for mark in _ENDS[wire.partition("+")[0]]] if array else []
+        self.ending = False
+
+    def feed(self, data: bytes) -> bytes:
+        self.held += data
+        if self.ending:
+            return b""
+        if self._marks:
+            found = [match.start() for mark in self._marks if (match := mark.search(self.held))]
+            if found:
+                self.ending = True
+                return self._let(min(found))
+            return self._let(max(0, len(self.held) - _LONGEST_MARK))
+        return self._let(max(0, len(self.held.rstrip(_SPACE)) - 1))
+
+    def _let(self, to: int) -> bytes:
+        out = bytes(self.held[:to])
+        del self.held[:to]
+        return out
+
+
+class AllHold:
+    """For what cannot be looked into as it comes: nothing passes before the end."""
+
+    def __init__(self) -> None:
+        self.held = bytearray()
+
+    def feed(self, data: bytes) -> bytes:
+        self.held += data
+        return b""
+
+
+def of(shape: Shape, wire: str) -> Hold:
+    """The hold for a body of this shape."""
+    if shape in edges.STREAMS:
+        return EventHold(shape, wire)
+    return BracketHold(wire, array=wire == "gemini-array")
