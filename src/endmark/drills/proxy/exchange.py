@@ -39,8 +39,9 @@ class Relay:
         """What one read brought, as in `Taker.answered`; the last call has an ending."""
         client = self._client
         if head is not None:
-            client.send_head(head)
-        client.send(data)
+            client.send_head(head, data)
+        else:
+            client.send(data)
         if ending in WHOLE:
             client.finish()
         elif ending is Ending.CLOSED:

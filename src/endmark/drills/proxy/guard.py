@@ -58,13 +58,13 @@ class Guard(Relay):
             super().take(head, data, ending)
             return
         self._keep(lambda record: record.add(data))
-        going_on = judge.feed(data)
+        going_on = judge.look(data)
         if ending is None:
-            if head is not None:
-                self._client.send_head(head)
-            self._client.send(going_on)
+            self._send(head, going_on)
+            judge.read(data)
             return
         self._over = True
+        judge.read(data)
         verdict = judge.verdict(ending)
         if verdict.refused is None:
             self._let_end(head, going_on + judge.held, ending)
@@ -119,13 +119,17 @@ class Guard(Relay):
         )
 
     def _let_end(self, head: Answer | None, rest: bytes, ending: Ending) -> None:
-        if head is not None:
-            self._client.send_head(head)
-        self._client.send(rest)
+        self._send(head, rest)
         if ending is Ending.CLOSED:
             self._client.hang_up()
         else:
             self._client.finish()
+
+    def _send(self, head: Answer | None, data: bytes) -> None:
+        if head is not None:
+            self._client.send_head(head, data)
+        else:
+            self._client.send(data)
 
     def _withhold(self, head: Answer | None, going_on: bytes) -> None:
         answer, client = self._head, self._client
@@ -135,10 +139,8 @@ class Guard(Relay):
             left = (answer.length or 0) - client.sent
             going_on = going_on[: max(0, left - 1)]
         empty = answer.framing is Framing.NONE or answer.length == 0
-        if head is not None and not empty:
-            client.send_head(head)
         if not empty:
-            client.send(going_on)
+            self._send(head, going_on)
         self._proxy.spawn(client.reset())
 
     def _tell(self, judge: Judge, verdict: Verdict, ending: Ending) -> None:

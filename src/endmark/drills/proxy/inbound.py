@@ -142,8 +142,9 @@ class Inbound(asyncio.Protocol):
 
     # --- asked by an exchange
 
-    def send_head(self, answer: Answer) -> None:
-        """The head of the answer; the framing is the answer's own where this client can read it."""
+    def send_head(self, answer: Answer, data: bytes = b"") -> None:
+        """The head of the answer and the first bytes of its body; the framing is the answer's own where this client
+        can read it."""
         framing = answer.framing
         headers = [*heads.passed(answer.headers, b"content-length"), *_framed(answer)]
         if framing is Framing.CHUNKED and self._minor == 0:
@@ -156,17 +157,16 @@ class Inbound(asyncio.Protocol):
         elif self._minor == 0:
             headers.append((b"Connection", b"keep-alive"))
         self.head_sent = True
-        self.transport.write(heads.write(b"HTTP/1.1 %d %b" % (answer.status, answer.reason), headers))
+        self.sent = len(data)
+        head = heads.write(b"HTTP/1.1 %d %b" % (answer.status, answer.reason), headers)
+        self.transport.write(head + self._frame(data) if data else head)
 
     def send(self, data: bytes) -> None:
         """The next bytes of the body."""
         if not data:
             return
         self.sent += len(data)
-        if self._framing is Framing.CHUNKED:
-            self.transport.write(b"%x\r\n%b\r\n" % (len(data), data))
-        else:
-            self.transport.write(data)
+        self.transport.write(self._frame(data))
 
     def finish(self) -> None:
         """The end that the framing promised."""
@@ -204,9 +204,7 @@ class Inbound(asyncio.Protocol):
     def answer(self, status: int, detail: str) -> None:
         """An answer of the proxy's own."""
         head, body = heads.problem(status, detail)
-        self.send_head(head)
-        if self._method != "HEAD":
-            self.send(body)
+        self.send_head(head, b"" if self._method == "HEAD" else body)
         self.finish()
 
     def close_if_idle(self) -> None:
@@ -222,6 +220,9 @@ class Inbound(asyncio.Protocol):
             self.reset_now()
             return
         self.answer(status, f"{detail}. Nothing was passed on.")
+
+    def _frame(self, data: bytes) -> bytes:
+        return b"%x\r\n%b\r\n" % (len(data), data) if self._framing is Framing.CHUNKED else data
 
     def _has_arrived(self) -> bool:
         if self.transport.get_write_buffer_size():

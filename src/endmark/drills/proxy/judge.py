@@ -57,17 +57,21 @@ class Judge:
         """What has not gone on."""
         return bytes(self._kept if self._codings else self._hold.held if self._hold else b"")
 
-    def feed(self, data: bytes) -> bytes:
-        """The next bytes of the body. Returns those that may go on now."""
+    def look(self, data: bytes) -> bytes:
+        """The next bytes of the body, to be read after this. Returns those that may go on now."""
         self.received += len(data)
         if self._codings:
-            return self._feed_coded(data)
-        self._reader.feed(data)
+            return self._look_into(data)
         if self._hold is None:
             if not data.strip(_SPACE):
                 return data if self._shape in edges.STREAMS else b""
             self._hold = holding.of(_shape(data, self._shape), self.wire)
         return self._hold.feed(data)
+
+    def read(self, data: bytes) -> None:
+        """The same bytes, once what may go on has gone on: reading takes longer."""
+        if not self._codings:
+            self._reader.feed(data)
 
     def verdict(self, ending: Ending) -> Verdict:
         """Whether the answer is whole, were it to end here."""
@@ -79,7 +83,7 @@ class Judge:
             return Verdict(None, (*answer.evidence, asked.UNREAD))
         return Verdict(None, answer.evidence)
 
-    def _feed_coded(self, data: bytes) -> bytes:
+    def _look_into(self, data: bytes) -> bytes:
         if len(self._raw) <= DEFAULT_LIMIT:
             self._raw += data
         if self._looking is None or self._kept or self._looking.ends_in(data):

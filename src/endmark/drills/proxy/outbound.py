@@ -12,6 +12,7 @@ from endmark.drills.proxy.heads import Answer, Framing, Headers
 
 _KEPT = 32  # idle connections
 _KEPT_FOR = 15.0  # seconds; servers close theirs after some time, and one that closes as we ask costs an answer
+_READ = 96 * 1024  # bytes at a time; larger ones make the allocator ask the system each time
 _NO_BODY = (204, 304)
 
 
@@ -51,7 +52,7 @@ class Taker(Protocol):
         """The upstream takes the body of the request slower than it comes."""
 
 
-class Outbound(asyncio.Protocol):
+class Outbound(asyncio.BufferedProtocol):
     """One connection. Its parser is llhttp, which refuses what could be read in two ways."""
 
     def __init__(self, pool: "Pool") -> None:
@@ -66,6 +67,7 @@ class Outbound(asyncio.Protocol):
         self._fresh: Answer | None = None  # a head that was read and not handed over yet
         self._head: Answer | None = None
         self._parts: list[bytes] = []
+        self._room = memoryview(bytearray(_READ))
         self._complete = False
         self._surplus = False  # the server went on after the end of its answer
         self._closed = False
@@ -88,12 +90,15 @@ class Outbound(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._taker is None:  # nothing was asked
             self.transport.abort()
             return
         try:
-            self._parser.feed_data(data)
+            self._parser.feed_data(self._room[:nbytes])
         except httptools.HttpParserError as fault:
             self._broken(f"its answer is not HTTP/1.1: {fault}")
             return
