@@ -61,7 +61,7 @@ def sse_pieces(body):
 class Server:
     """One listening socket; a thread for each connection; HTTP/1.1 with keep-alive where the ending allows it."""
 
-    def __init__(self, *scripts):
+    def __init__(self, *scripts, tls=None):
         self.scripts = list(scripts)
         self.requests = []
         self._served = 0
@@ -71,6 +71,9 @@ class Server:
         self.port = self._listener.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         self._open = set()
+        self._tls = tls
+        self.connections = 0  # that were taken
+        self.closed = threading.Event()  # some connection has ended
         self._thread = threading.Thread(target=self._accept, daemon=True)
         self._thread.start()
 
@@ -100,10 +103,13 @@ class Server:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with self._lock:
                 self._open.add(connection)
+                self.connections += 1
             threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
     def _serve(self, connection):
         try:
+            if self._tls is not None:
+                connection = self._secured(connection)
             while not self._stop.is_set() and self._one(connection):
                 pass
         except OSError:
@@ -112,6 +118,20 @@ class Server:
             with self._lock:
                 self._open.discard(connection)
             connection.close()
+            self.closed.set()
+
+    def _secured(self, plain):
+        with self._lock:
+            self._open.discard(plain)
+        connection = self._tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        with self._lock:
+            self._open.add(connection)
+        try:
+            connection.do_handshake()
+        except OSError:
+            connection.close()
+            raise
+        return connection
 
     def _one(self, connection):
         """One request and its response; whether the connection goes on."""
@@ -127,6 +147,8 @@ class Server:
             name, _, value = line.partition(b":")
             if name.strip().lower() == b"content-length":
                 length = int(value)
+        if b"transfer-encoding: chunked" in head.lower():
+            body = self._unchunked(connection, body)
         while len(body) < length:
             more = connection.recv(65536)
             if not more:
@@ -137,6 +159,16 @@ class Server:
             self._served += 1
             self.requests.append((head, body))
         return self._answer(connection, script)
+
+    def _unchunked(self, connection, data):
+        """The body of a request in chunks, of which `data` has come."""
+        while not data.endswith(b"\r\n0\r\n\r\n"):
+            data += connection.recv(65536)
+        body = b""
+        while data:
+            size, _, data = data.partition(b"\r\n")
+            body, data = body + data[: int(size, 16)], data[int(size, 16) + 2 :]
+        return body
 
     def _answer(self, connection, script):
         if script.drop:
@@ -177,9 +209,9 @@ class Server:
 
 
 @contextmanager
-def serving(*scripts):
-    """A server for the time of a `with`."""
-    server = Server(*scripts)
+def serving(*scripts, tls=None):
+    """A server for the time of a `with`; over TLS with the context `tls`."""
+    server = Server(*scripts, tls=tls)
     try:
         yield server
     finally:

@@ -85,7 +85,7 @@ class Guard(Relay):
         if not 200 <= head.status < 300 or self._request.method == "HEAD":
             return
         if self._wire is None:
-            if edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
+            if head.framing is Framing.NONE or edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
                 return
             if self._may_be_judged:
                 self._wire = self._guarding.wire

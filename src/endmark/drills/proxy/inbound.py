@@ -73,8 +73,6 @@ class Inbound(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._over:
             return
-        if self._in_head:
-            self._head_bytes += len(data)
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -82,7 +80,7 @@ class Inbound(asyncio.Protocol):
         except httptools.HttpParserError as fault:
             self._refuse(400, f"the request is not HTTP/1.1: {fault}")
         else:
-            if self._in_head and self._head_bytes > _LONGEST_HEAD:
+            if self._head_bytes > _LONGEST_HEAD:
                 self._refuse(431, f"the head of the request is longer than {_LONGEST_HEAD:,} bytes")
 
     def pause_writing(self) -> None:
@@ -101,12 +99,14 @@ class Inbound(asyncio.Protocol):
 
     def on_url(self, url: bytes) -> None:
         self._url += url
+        self._head_bytes += len(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers.append((name, value))
+        self._head_bytes += len(name) + len(value)
 
     def on_headers_complete(self) -> None:
-        if self._over:
+        if self._over or self._head_bytes > _LONGEST_HEAD:
             return
         self._in_head, self._head_bytes = False, 0
         self._method = self._parser.get_method().decode("latin-1")

@@ -69,6 +69,7 @@ class Outbound(asyncio.BufferedProtocol):
         self._parts: list[bytes] = []
         self._room = memoryview(bytearray(_READ))
         self._complete = False
+        self._may_be_kept = False
         self._surplus = False  # the server went on after the end of its answer
         self._closed = False
 
@@ -170,6 +171,7 @@ class Outbound(asyncio.BufferedProtocol):
 
     def on_message_complete(self) -> None:
         self._complete = self._complete or self._status >= 200
+        self._may_be_kept = self._parser.should_keep_alive()  # the parser knows it now, and later no more
 
     # --- the rest
 
@@ -190,7 +192,7 @@ class Outbound(asyncio.BufferedProtocol):
                 taker.answered(head, data, None)
             return
         self._taker = None
-        if self._parser.should_keep_alive() and self._method != "HEAD" and not (self._surplus or self._closed):
+        if self._may_be_kept and self._method != "HEAD" and not (self._surplus or self._closed):
             self._pool.keep(self)
         else:
             self.transport.close()
