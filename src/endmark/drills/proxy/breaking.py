@@ -28,12 +28,13 @@ class Sweeping:
         self._kind = faulting.sweep or ""
         self._end = faulting.end
         self._next = self._first = faulting.start
+        self._skipped = 0
         self._places: int | None = None  # how many the first body had
 
     @property
     def given(self) -> int:
         """How many faults were given out."""
-        return self._next - self._first
+        return self._next - self._first - self._skipped
 
     @property
     def is_over(self) -> bool:
@@ -49,6 +50,11 @@ class Sweeping:
         made = Broken(make(self._next), self._end)
         self._next += 1
         return made
+
+    def skip(self, count: int) -> None:
+        """Leave out some of the next ones."""
+        self._next += count
+        self._skipped += count
 
     def summary(self) -> str:
         """One line."""
@@ -116,7 +122,14 @@ class Breaking(Relay):
         self._proxy.log(
             f"{broken}: {self._request.method} {self._request.path}: {sent:,} of {len(body.data):,} bytes, {broken.end}"
         )
-        self._proxy.spawn(self._play(head, body, parts, broken.end))
+        self._proxy.spawn(self._played(head, body, parts, broken.end))
+
+    async def _played(self, head: Answer, body: Body, parts: list[Part], end: End) -> None:
+        try:
+            await self._play(head, body, parts, end)
+        finally:
+            if self._proxy.sweep is not None and self._proxy.sweep.is_over:
+                self._proxy.swept.set()
 
     async def _play(self, head: Answer, body: Body, parts: list[Part], end: End) -> None:
         client = self._client
@@ -142,8 +155,6 @@ class Breaking(Relay):
             await client.reset()
         else:
             client.hang_up()
-        if self._proxy.sweep is not None and self._proxy.sweep.is_over:
-            self._proxy.swept.set()
 
     async def _send(self, data: bytes, body: Body) -> None:
         """Event by event, as servers send them."""
