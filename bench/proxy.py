@@ -1,4 +1,4 @@
-"""The proxy as a process of its own, between a real server and a plain socket: what it costs a body and a first byte."""
+"""The proxy as a process of its own, between a real server and a plain socket: what a body and a first byte cost."""
 
 import multiprocessing
 import socket

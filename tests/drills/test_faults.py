@@ -57,7 +57,7 @@ def test_the_words():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "cut", "cut:", "cut:-1", "cut:1 ", "cut:0x1", "cut:١", "cut:99999999999", "flip:1", "flip:1.8", "flip:1.33",
+    ["", "cut", "cut:", "cut:-1", "cut:1 ", "cut:0x1", "cut:\u0661", "cut:99999999999", "flip:1", "flip:1.8", "flip:1.33",
      "terminal", "terminal-:1", "edge:x", "dup:", "stall:1+", "stall:1-", "stall:1+x", "lie:", "cut:1\n", "CUT:1"],
 )  # fmt: skip
 def test_what_is_no_fault_is_told_with_what_one_is(text):

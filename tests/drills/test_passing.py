@@ -29,7 +29,10 @@ def detail(answer):
 @pytest.mark.parametrize("pieces", [None, [bytes([byte]) for byte in CALL[:300]] + [CALL[300:]], sse_pieces(CALL)])
 def test_a_whole_answer_passes_byte_for_byte(guard, ending, pieces):
     headers = {"X-Request-Id": "req_1", "Set-Cookie": "a=1", "Keep-Alive": "timeout=5"}
-    with serving(Script(CALL, ending, headers=headers, pieces=pieces)) as server, proxying(server.url, guard=guard) as p:
+    with (
+        serving(Script(CALL, ending, headers=headers, pieces=pieces)) as server,
+        proxying(server.url, guard=guard) as p,
+    ):
         got = ask(p.url)
     assert (got.status, got.body, got.ended, got.framed) == (200, CALL, "whole", ending)
     assert (got.headers["x-request-id"], got.headers["set-cookie"]) == ("req_1", "a=1")
@@ -174,7 +177,11 @@ def test_silence_inside_an_answer_resets():
     ("sent", "status", "why"),
     [
         (b"nonsense\r\n\r\n", 400, "the request is not HTTP/1.1"),
-        (b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n", 400, "not HTTP/1.1"),
+        (
+            b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n",
+            400,
+            "not HTTP/1.1",
+        ),
         (b"GET http://example.org/ HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
         (b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", 431, "longer than 65,536 bytes"),
@@ -217,7 +224,11 @@ def test_a_client_that_goes_cancels_its_request(guard):
 @MODES
 def test_a_client_that_dawdles_slows_the_upstream_and_fills_no_memory(guard):
     body = answers.chat_text("x" * 2_000_000)
-    with serving(Script(body, LENGTH)) as server, proxying(server.url, guard=guard) as proxy, connect(proxy.url) as sock:
+    with (
+        serving(Script(body, LENGTH)) as server,
+        proxying(server.url, guard=guard) as proxy,
+        connect(proxy.url) as sock,
+    ):
         sock.sendall(request())
         got = sock.recv(10)
 
@@ -274,5 +285,3 @@ def test_a_certificate_for_another_name_gets_nothing(authority):
     with serving(Script(CALL), tls=authority.other) as server, connect_tls(server, trusting(authority.ca)) as proxy:
         assert "its certificate is not trusted" in detail(ask(proxy.url))
     assert server.requests == []
-
-

@@ -173,7 +173,7 @@ class Inbound(asyncio.Protocol):
         if self._framing is Framing.CHUNKED:
             self.transport.write(b"0\r\n\r\n")
         self._taker = None
-        if not self._keep_alive or self._over or not self._in_head:
+        if not self._keep_alive or self._over or not self._in_head or self._proxy.stopping:
             self.transport.close()
 
     def hang_up(self) -> None:
