@@ -29,8 +29,11 @@ TOOL = "apply_schema"
 SAID: Any = [{"role": "user", "content": "apply the schema"}]
 
 # What an SDK may raise for a connection that ends before its answer; nothing else counts as an error that was seen.
-ERRORS = (openai.APIError, anthropic.APIError, genai.errors.APIError, httpx.TransportError, httpx2.TransportError)
-ERRORS += (ConnectionError, ollama.ResponseError, AssertionError)  # the last is how two helpers find no event at all
+ERRORS: tuple[type[Exception], ...] = (
+    *(openai.APIError, anthropic.APIError, genai.errors.APIError, ollama.ResponseError),
+    *(httpx.TransportError, httpx2.TransportError, ConnectionError),
+    AssertionError,  # how two helpers find no event at all
+)
 
 
 @contextmanager

@@ -60,7 +60,7 @@ def upstream(url, tls=None):
 def proxying(url=None, *, guard=None, fault=None, sweep=None, served=None, tls=None, **more):
     """`guard`: a Guarding or True. `fault`: in its text form, with its end. `served`: (body, content type)."""
     faulting = {key: more.pop(key) for key in ("wire", "only", "start", "end") if key in more}
-    said = []
+    said: list[str] = []
     options = Options(
         upstream=upstream(url, tls) if url else None,
         served=Served(body=served[0], content_type=served[1], name="file") if served else None,
@@ -112,11 +112,11 @@ def ask(url, path=CHAT, body=b"{}", method="POST", headers=()):
 
 def read_answer(sock, method="POST"):
     """One answer, to its end or to the end of the connection."""
-    data, ended = b"", None
+    data, ended = b"", ""
 
     def more():
         nonlocal data, ended
-        if ended is None:
+        if not ended:
             try:
                 piece = sock.recv(65536)
             except ConnectionResetError:

@@ -57,7 +57,8 @@ def test_the_words():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "cut", "cut:", "cut:-1", "cut:1 ", "cut:0x1", "cut:\u0661", "cut:99999999999", "flip:1", "flip:1.8", "flip:1.33",
+    ["", "cut", "cut:", "cut:-1", "cut:1 ", "cut:0x1", "cut:\u0661",
+     "cut:99999999999", "flip:1", "flip:1.8", "flip:1.33",
      "terminal", "terminal-:1", "edge:x", "dup:", "stall:1+", "stall:1-", "stall:1+x", "lie:", "cut:1\n", "CUT:1"],
 )  # fmt: skip
 def test_what_is_no_fault_is_told_with_what_one_is(text):
@@ -88,6 +89,7 @@ def test_a_cut_at_every_byte_is_that_prefix():
 def test_a_flip_of_every_bit_changes_that_bit_alone():
     for place in range(8 * len(STREAM)):
         (out,) = Flip(place // 8, place % 8).play(sse())
+        assert isinstance(out, bytes)
         assert int.from_bytes(out, "little") ^ int.from_bytes(STREAM, "little") == 1 << place
 
 

@@ -6,7 +6,7 @@ import stat
 import threading
 import zlib
 
-import brotli
+import brotli  # type: ignore[import-untyped]
 import pytest
 from tests.drills.running import CHAT, MESSAGES, ask, connect, proxying, read_answer, request
 from tests.faces.shell import wait_for

@@ -25,7 +25,9 @@ ALL = STREAMS | DOCUMENTS
 
 
 def told(wire, body, at):
-    return b"".join(Lie(at).play(Body(body, "", wire)))
+    (lie,) = Lie(at).play(Body(body, "", wire))
+    assert isinstance(lie, bytes)
+    return lie
 
 
 def believed(wire, lie):
