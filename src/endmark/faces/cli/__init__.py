@@ -36,6 +36,7 @@ VERBS = {
         "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
         "policy": "What decides a merge: is the policy sound?",
         "reaudit": "Which records of an old gate's log prove nothing.",
+    },
     "Drills": {
         "proxy": "Guard a provider's answers, or break them on purpose.",
     },
