@@ -253,3 +253,45 @@ def test_long_runs_count_for_little():
     assert prompt.least_tokens(b"=" * 8_000) == 0
     assert prompt.least_tokens(b" " * 100 + b"x=1\n" + b" " * 100) == (4 + 4 + 4) // 8
     assert prompt.least_tokens(bytes(range(256))) == 32
+
+
+# --- input that was cut on its way to the model
+
+
+def seen_in(text):
+    """The marks that a model would echo that was shown this much."""
+    return re.findall(r"\[mark ([0-9]+-[0-9a-f]+)\]", text.decode("utf-8", "replace"))
+
+
+def echoes_all(shown, text):
+    try:
+        marks.verify(made(seen_in(text)), shown.marks, 0)
+    except Refused:
+        return False
+    return True
+
+
+def test_a_model_that_did_not_see_the_end_of_the_prompt_cannot_echo_it():
+    shown = assemble(BLOCKS)
+    assert echoes_all(shown, shown.text)
+    last = len(shown.text) - 1  # the line end after the last mark says nothing
+    assert [at for at in range(last) if echoes_all(shown, shown.text[:at])] == []
+
+
+def test_a_model_that_lost_a_block_with_its_mark_cannot_echo_it():
+    """The beginning dropped, as servers with a short context do, or any part of the middle that holds a mark."""
+    shown = assemble(BLOCKS)
+    lines = [marks.line(mark).encode() for mark in shown.marks]
+    first = shown.text.index(lines[0])
+    assert [at for at in range(first + 1, len(shown.text)) if echoes_all(shown, shown.text[at + 6 :])] == []
+    for line in lines:
+        at = shown.text.index(line)
+        for more in (0, 1, 20, 60):
+            assert not echoes_all(shown, shown.text[: at - more] + shown.text[at + len(line) + more :])
+
+
+def test_what_marks_cannot_show():
+    """Said plainly in the page: a loss inside a block, or of the instructions alone, leaves every mark in its place."""
+    shown = assemble(BLOCKS)
+    assert echoes_all(shown, shown.text.replace(b"+one", b""))
+    assert echoes_all(shown, shown.text[50:])

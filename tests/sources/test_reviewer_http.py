@@ -207,7 +207,9 @@ def dripping(stop, listener, head, drop):
         with connection:
             connection.recv(65_536)
             connection.sendall(head)
-            while not stop.wait(0.05):
+            for _ in range(100):  # an end, so that a test can fail
+                if stop.wait(0.05):
+                    return
                 try:
                     connection.sendall(drop)
                 except OSError:
