@@ -1,0 +1,282 @@
+"""One connection, spoken to in pipelines: many messages go out, their replies come back in order.
+
+Only the extended protocol is used, in which the server takes no two statements in one message. Every wait has an end,
+and is interrupted when somebody asks to stop.
+"""
+
+import contextlib
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import psycopg
+from psycopg import pq
+from psycopg.abc import ConnParam
+from psycopg.pq import DiagnosticField as Field
+from psycopg.pq import ExecStatus
+
+from endmark.effects.target import Stop
+
+COPIES = "0A000"  # SQLSTATE feature_not_supported
+TEXT = 25  # the type `text`; every parameter of ours is one
+_AHEAD = 128  # messages sent and not yet replied to
+_AHEAD_BYTES = 256 * 1024
+_LOOK = 0.05  # seconds between two looks at the clock and at `stop`
+_GRACE = 5.0  # seconds that a server gets to obey a cancel
+_CANCEL = 3.0  # seconds that asking it to may take
+
+
+class Step(NamedTuple):
+    """One statement and its parameters, all of type text."""
+
+    sql: bytes
+    values: tuple[str | None, ...] = ()
+
+
+class Fault(Exception):
+    """What the server refused, in its words."""
+
+    def __init__(self, sqlstate: str, message: str, severity: str = "ERROR", raised_in: str = "") -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.message = message
+        self.severity = severity
+        self.raised_in = raised_in  # the C function of the server that raised it
+
+
+class Lost(Exception):
+    """The connection is gone, or was given up."""
+
+
+class Late(Exception):
+    """The server said nothing for as long as it may."""
+
+
+class Stopped(Exception):
+    """Somebody asked to stop; `by` says who."""
+
+    def __init__(self, by: str) -> None:
+        super().__init__(by)
+        self.by = by
+
+
+class Reply(NamedTuple):
+    """What came back for one step. `rows` are kept only where they were asked for."""
+
+    tag: str
+    columns: int
+    rows: list[tuple[str | None, ...]]
+
+
+def _never() -> None:
+    return None
+
+
+def _nothing(_waited: float) -> None:
+    return None
+
+
+class Channel:
+    """A connection to one server."""
+
+    def __init__(self, parameters: dict[str, ConnParam]) -> None:
+        """Connect. Raises psycopg.Error."""
+        self._conn = psycopg.connect(autocommit=True, prepare_threshold=None, **parameters)  # type: ignore[arg-type]
+        self._pg = self._conn.pgconn
+        self._pg.nonblocking = 1
+        self.pid = self._pg.backend_pid
+        self._sent: deque[int] = deque()  # the size of each step that has no reply yet
+        self._synced = False
+
+    @property
+    def version(self) -> int:
+        """The server's release as libpq spells it: 150_004 is 15.4."""
+        return self._pg.server_version
+
+    @property
+    def is_open(self) -> bool:
+        return not self._conn.closed and self._pg.status == pq.ConnStatus.OK
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, be it a failed one."""
+        return self.is_open and self._pg.transaction_status != pq.TransactionStatus.IDLE
+
+    def close(self) -> None:
+        """End the connection; the server rolls back what is open. Raises nothing."""
+        with contextlib.suppress(psycopg.Error, OSError):
+            self._conn.close()
+
+    def ask(self, *steps: Step, silence: float, stop: Stop = _never) -> list[Reply]:
+        """Say all of `steps` and hear every reply. Raises as `talk` does."""
+        return list(self.talk(steps, silence=silence, stop=stop, keep=True))
+
+    def talk(
+        self,
+        steps: Iterable[Step],
+        *,
+        silence: float,
+        stop: Stop = _never,
+        keep: bool = False,
+        waiting: Callable[[float], None] = _nothing,
+    ) -> Iterator[Reply]:
+        """The reply to each step, in order. At the first fault the server skips all that follow it.
+
+        `silence`: seconds without any reply that are borne; `waiting` is told how many have passed; `keep`: rows are
+        wanted. Raises Fault, Late, Stopped (after the server was told to cancel) and Lost. Whoever stops listening
+        early leaves a connection whose transaction can only be rolled back.
+        """
+        if not self.is_open:
+            raise Lost("the connection is closed")
+        self._sent.clear()
+        self._synced = heard = False
+        try:
+            self._pg.enter_pipeline_mode()
+            yield from self._talk(iter(steps), silence, stop, keep, waiting)
+            heard = self._drain()
+        except psycopg.Error as error:
+            self.close()
+            raise Lost(_words(error)) from None
+        except OSError as error:
+            self.close()
+            raise Lost(str(error)) from None
+        finally:
+            if not heard:
+                self._abandon()
+
+    def _talk(
+        self, steps: Iterator[Step], silence: float, stop: Stop, keep: bool, waiting: Callable[[float], None]
+    ) -> Iterator[Reply]:
+        pg, sent = self._pg, self._sent
+        self._send(steps)
+        is_first = not keep  # of the results for one step
+        while sent:
+            if is_first:
+                pg.set_single_row_mode()  # what a SELECT of the plan returns is not kept
+                is_first = False
+            if pg.is_busy():
+                self._await(silence, stop, waiting)
+            result = pg.get_result()
+            if result is None:
+                raise Lost("the server's replies do not fit what it was asked")
+            if result.status == ExecStatus.SINGLE_TUPLE:
+                continue
+            reply = self._hear(result, keep)
+            if pg.get_result() is not None:  # None ends the results of each step
+                raise Lost("the server sent two results for one statement")
+            sent.popleft()
+            is_first = not keep
+            if len(sent) < _AHEAD // 2 and not self._synced:
+                self._send(steps)
+            yield reply
+
+    def _send(self, steps: Iterator[Step]) -> None:
+        """Send what may be sent now; after the last step a sync."""
+        pg, ahead = self._pg, sum(self._sent)
+        while len(self._sent) < _AHEAD and ahead < _AHEAD_BYTES:
+            step = next(steps, None)
+            if step is None:
+                pg.pipeline_sync()
+                self._synced = True
+                return
+            values = [None if value is None else value.encode() for value in step.values]
+            pg.send_query_params(step.sql, values or None, [TEXT] * len(values) or None)
+            pg.send_flush_request()
+            self._sent.append(len(step.sql))
+            ahead += len(step.sql)
+
+    def _hear(self, result: pq.abc.PGresult, keep: bool) -> Reply:
+        status = result.status
+        if status in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+            tag = (result.command_status or b"").decode("ascii", "replace")
+            return Reply(tag, result.nfields if status == ExecStatus.TUPLES_OK else -1, _rows(result) if keep else [])
+        if status == ExecStatus.EMPTY_QUERY:
+            return Reply("", -1, [])
+        if status == ExecStatus.FATAL_ERROR:
+            raise _fault(result)
+        self.close()
+        if status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH):
+            raise Fault(COPIES, "it copies to or from the client, and nobody here listens")
+        raise Lost(f"the server answered with {ExecStatus(status).name}")
+
+    def _await(self, silence: float, stop: Stop, waiting: Callable[[float], None]) -> None:
+        """Wait for the next bytes, sending what is still to be sent."""
+        pg, since = self._pg, time.monotonic()
+        while True:
+            unsent = pg.flush()
+            readable, _writable, _ = select.select([pg.socket], [pg.socket] if unsent else [], [], _LOOK)
+            if readable:
+                pg.consume_input()
+            if not pg.is_busy():
+                return
+            if (by := stop()) is not None:
+                self.cancel()
+                raise Stopped(by)
+            waited = time.monotonic() - since
+            if waited > silence:
+                self.cancel()
+                raise Late
+            if not readable:
+                waiting(waited)
+
+    def cancel(self) -> None:
+        """Ask the server to end what it is at, on a connection of its own. Raises nothing."""
+        with contextlib.suppress(psycopg.Error, OSError):
+            self._conn.cancel_safe(timeout=_CANCEL)
+
+    def _abandon(self) -> None:
+        """After a fault: hear the rest, in which the server skips everything; else end the connection."""
+        try:
+            if self.is_open and not self._drain():
+                self.close()
+        except (psycopg.Error, OSError):
+            self.close()
+
+    def _drain(self) -> bool:
+        """Read on to the sync, for a while: whether the connection can be used again."""
+        pg, end = self._pg, time.monotonic() + _GRACE
+        if not self._synced:
+            pg.pipeline_sync()
+            self._synced = True
+        while time.monotonic() < end:
+            unsent = pg.flush()
+            if pg.is_busy():
+                readable, _writable, _ = select.select([pg.socket], [pg.socket] if unsent else [], [], _LOOK)
+                if readable:
+                    pg.consume_input()
+                continue
+            result = pg.get_result()
+            if result is not None and result.status == ExecStatus.PIPELINE_SYNC:
+                pg.exit_pipeline_mode()
+                return True
+            if result is not None and result.status in (ExecStatus.COPY_IN, ExecStatus.COPY_OUT, ExecStatus.COPY_BOTH):
+                return False
+        return False
+
+
+def _rows(result: pq.abc.PGresult) -> list[tuple[str | None, ...]]:
+    def cell(row: int, column: int) -> str | None:
+        value = result.get_value(row, column)
+        return None if value is None else value.decode("utf-8", "replace")
+
+    return [tuple(cell(row, column) for column in range(result.nfields)) for row in range(result.ntuples)]
+
+
+def _fault(result: pq.abc.PGresult) -> Fault:
+    def said(field: Field) -> str:
+        return (result.error_field(field) or b"").decode("utf-8", "replace")
+
+    message = said(Field.MESSAGE_PRIMARY) or result.error_message.decode("utf-8", "replace").strip()
+    if detail := said(Field.MESSAGE_DETAIL):
+        message = f"{message} ({detail})"
+    severity = said(Field.SEVERITY_NONLOCALIZED) or "FATAL"  # none: libpq's own words, the connection broke
+    return Fault(said(Field.SQLSTATE), message[:_SAID_MAX], severity, said(Field.SOURCE_FUNCTION))
+
+
+_SAID_MAX = 1_000  # characters of a server's message that are passed on
+
+
+def _words(error: BaseException) -> str:
+    return " ".join(str(error).split())[:_SAID_MAX] or type(error).__name__

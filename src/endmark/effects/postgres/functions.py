@@ -1,0 +1,156 @@
+"""What stands in the target: the functions through which receipts are written, and the trigger that guards them.
+
+`{jobs}` is the table `schema_jobs` with its schema. Each function names everything with its schema, or runs with a
+fixed search_path, so that nothing a plan makes or sets is taken for ours.
+"""
+
+import hashlib
+from typing import NamedTuple
+
+SCHEMA = "endmark"
+RECEIPTS = "endmark_receipts"
+JOBS = "schema_jobs"
+TRIGGER = "endmark_whole"
+NOT_WHOLE = "EM001"  # SQLSTATE: a transaction may not be committed before its job is finished
+NOT_OURS = "EM002"  # SQLSTATE: not the gate, or not in its turn
+
+
+class Function(NamedTuple):
+    """One function. `gate`: whether the gate's role may call it."""
+
+    name: str
+    arguments: str
+    types: str
+    returns: str
+    language: str
+    body: str
+    gate: bool = True
+
+
+_WHOLE = """
+DECLARE
+  stands text;
+BEGIN
+  IF NOT EXISTS (SELECT FROM endmark.endmark_receipts WHERE job_id = NEW.job_id::text) THEN
+    RETURN NULL;  -- a row of another tool
+  END IF;
+  -- The table that the row stands in, whatever name it bears by now.
+  EXECUTE format('SELECT status::text FROM %s WHERE job_id::text = $1', TG_RELID::regclass)
+    INTO stands USING NEW.job_id::text;
+  IF stands IS NULL OR stands NOT IN ('applied', 'reverted') THEN
+    RAISE EXCEPTION 'endmark: job % is not finished, so nothing of it can be committed', NEW.job_id
+      USING ERRCODE = 'EM001';
+  END IF;
+  RETURN NULL;
+END
+"""
+_BEGIN = """
+BEGIN
+  -- Whoever has written anything is a plan, and no gate: a plan cannot record a second job beside its own.
+  IF pg_current_xact_id_if_assigned() IS NOT NULL THEN
+    RAISE EXCEPTION 'endmark: a job begins before anything else is written' USING ERRCODE = 'EM002';
+  END IF;
+  IF job !~ '^[A-Za-z0-9._:-]{1,128}$' OR digest !~ '^[0-9a-f]{64}$' OR nonce_sha256 !~ '^[0-9a-f]{64}$' THEN
+    RAISE EXCEPTION 'endmark: no job id or no digest' USING ERRCODE = 'EM002';
+  END IF;
+  INSERT INTO endmark.endmark_receipts (job_id, attempt_id, nonce_sha256) VALUES (job, attempt, nonce_sha256);
+  INSERT INTO {jobs} (job_id, stmt_count, sha256, status) VALUES (job, counted::integer, digest, 'applying');
+  RETURN pg_current_xact_id()::text;
+END
+"""
+_FINISH = """
+BEGIN
+  -- The nonce is the gate's alone; the row was written by this very transaction.
+  IF NOT EXISTS (SELECT FROM endmark.endmark_receipts WHERE job_id = job AND xmin = pg_current_xact_id()::xid
+      AND nonce_sha256 = encode(sha256(convert_to(nonce, 'UTF8')), 'hex')) THEN
+    RAISE EXCEPTION 'endmark: job % was not begun here with this nonce', job USING ERRCODE = 'EM002';
+  END IF;
+  UPDATE {jobs} SET status = 'applied' WHERE job_id = job AND status = 'applying';
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'endmark: the receipt of job % is not applying', job USING ERRCODE = 'EM002';
+  END IF;
+  IF undone IS NOT NULL THEN
+    UPDATE {jobs} SET status = 'reverted' WHERE job_id = undone AND status = 'applied';
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'endmark: job % has no receipt that says applied', undone USING ERRCODE = 'EM002';
+    END IF;
+  END IF;
+END
+"""
+_COUNT = """
+BEGIN
+  UPDATE endmark.endmark_receipts SET statements_run = ran::integer, rows_changed = changed,
+      fingerprint_before = before, fingerprint_after = after, applied_at = applied::timestamptz
+    WHERE job_id = job AND xmin = pg_current_xact_id()::xid
+      AND nonce_sha256 = encode(sha256(convert_to(nonce, 'UTF8')), 'hex');
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'endmark: job % was not begun here with this nonce', job USING ERRCODE = 'EM002';
+  END IF;
+END
+"""
+_RECEIPT = """
+  SELECT j.job_id::text, j.stmt_count::text, j.sha256::text, j.status::text,
+      r.statements_run::text, r.rows_changed, r.fingerprint_after
+    FROM {jobs} AS j LEFT JOIN endmark.endmark_receipts AS r ON r.job_id = j.job_id::text
+    WHERE j.job_id = job AND j.job_id::text COLLATE "C" = job  -- where the table folds case, too
+"""
+
+FUNCTIONS = (
+    Function("whole", "", "", "trigger", "plpgsql", _WHOLE, gate=False),
+    Function(
+        "begin_job",
+        "job text, attempt text, counted text, digest text, nonce_sha256 text",
+        "text, text, text, text, text",
+        "text",
+        "plpgsql",
+        _BEGIN,
+    ),
+    Function("finish", "job text, nonce text, undone text", "text, text, text", "void", "plpgsql", _FINISH),
+    Function(
+        "count_job",
+        "job text, nonce text, ran text, changed text, before text, after text, applied text",
+        "text, text, text, text, text, text, text",
+        "void",
+        "plpgsql",
+        _COUNT,
+    ),
+    Function(
+        "receipt",
+        "job text",
+        "text",
+        "TABLE (job_id text, stmt_count text, sha256 text, status text, statements_run text, rows_changed text, "
+        "fingerprint_after text)",
+        "sql",
+        _RECEIPT,
+    ),
+)
+
+
+def quoted(name: str) -> str:
+    """A name as PostgreSQL spells an identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def jobs_table(schema: str) -> str:
+    """`schema_jobs` with its schema, quoted."""
+    return f"{quoted(schema)}.{JOBS}"
+
+
+def body(function: Function, schema: str) -> str:
+    """The function's source for a `schema_jobs` that stands in `schema`."""
+    return function.body.replace("{jobs}", jobs_table(schema))
+
+
+def create(function: Function, schema: str) -> str:
+    """The statement that makes the function."""
+    return (
+        f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function.name}({function.arguments}) RETURNS {function.returns} "
+        f"LANGUAGE {function.language} SECURITY DEFINER SET search_path = pg_catalog, pg_temp "
+        f"AS $endmark${body(function, schema)}$endmark$"
+    )
+
+
+def digest(schema: str) -> str:
+    """64 hex over the sources, as `standing` asks the server for them: what was set up is what this release makes."""
+    sources = "".join(body(function, schema) for function in sorted(FUNCTIONS))
+    return hashlib.sha256(sources.encode()).hexdigest()

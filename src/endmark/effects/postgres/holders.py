@@ -1,0 +1,35 @@
+"""Who holds what others wait for, in words."""
+
+from endmark.effects.postgres.channel import Reply, Step
+
+# The target's own lock: two numbers of ours ("endmark1" in ASCII); the server keeps them apart by database.
+KEYS = ("1701733485", "1634888497")
+
+TRY_LOCK = Step(b"SELECT pg_catalog.pg_try_advisory_xact_lock($1::pg_catalog.int4, $2::pg_catalog.int4)::text", KEYS)
+LOCK = Step(b"SELECT pg_catalog.pg_advisory_xact_lock($1::pg_catalog.int4, $2::pg_catalog.int4)", KEYS)
+
+# Asked with search_path = pg_catalog. What a role may not see of another's session is NULL.
+_WHO = b"""SELECT a.pid::text, a.application_name, a.usename,
+to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM pg_stat_activity AS a WHERE a.pid IN ("""
+OF_TARGET = Step(
+    _WHO
+    + b"""SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND l.classid::text = $1 AND l.objid::text = $2) ORDER BY a.pid LIMIT 3""",
+    KEYS,
+)
+
+
+def blocking(pid: int) -> Step:
+    """Who keeps the server process `pid` waiting."""
+    return Step(_WHO + b"SELECT unnest(pg_blocking_pids($1::int))) ORDER BY a.pid LIMIT 3", (str(pid),))
+
+
+def words(reply: Reply) -> str:
+    """One clause; empty where nobody was found."""
+    return "; ".join(_one(*row) for row in reply.rows)
+
+
+def _one(pid: str | None, application: str | None, user: str | None, since: str | None) -> str:
+    of = ", ".join(part for part in (application, user and f"user {user}", since and f"since {since}") if part)
+    return f"server process {pid}" + (f" ({of})" if of else "")

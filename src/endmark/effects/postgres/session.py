@@ -1,0 +1,301 @@
+"""The session with a PostgreSQL target: its lock, one guarded transaction, its commit."""
+
+import contextlib
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from endmark.core.refusal import CannotTry, Signal
+from endmark.effects.postgres import blame, fingerprint, guard, holders, receipts, standing
+from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
+from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
+
+if TYPE_CHECKING:
+    from endmark.effects.postgres.target import PostgresTarget
+
+_ANSWER = 60.0  # seconds that the server may take for a question of ours, the commit too
+_SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
+_LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovacuum gives way after one
+_MS_MAX = 2_000_000_000
+
+# From here on nothing that a plan or the role's settings made is in the way: names are looked up in pg_catalog alone.
+OWN = Step(
+    b"""SELECT pg_catalog.set_config('role', 'none', true),
+pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('jit', 'off', true),
+pg_catalog.set_config('statement_timeout', '60s', true), pg_catalog.set_config('lock_timeout', '60s', true),
+pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
+WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('synchronous_commit') END, true)"""
+)
+# A commit is durable before it is acknowledged, whatever the plan set.
+_BEGIN = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE")
+_READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
+_ROLLBACK = Step(b"ROLLBACK")
+_COMMIT = Step(b"COMMIT")
+# Back to what the role, the database and the URL set, for the plan.
+_ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET search_path"), Step(b"RESET jit"))
+_ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
+_IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
+
+
+class PostgresSession:
+    """See `effects.target.Session`."""
+
+    def __init__(self, target: "PostgresTarget", channel: Channel, place: object) -> None:
+        self._target = target
+        self._channel = channel
+        self.place = place
+        self._lock_ms = _ms(_LOCK_LEAST)
+        self._locked = False
+        self._seen: str | None = None  # the fingerprint as last read under the lock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._channel.close()  # the server rolls back what is open
+
+    def lock(self, timeout: float) -> None:
+        """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
+        on. Waits at most `timeout` seconds, and says who holds it."""
+        self._lock_ms = _ms(max(timeout, _LOCK_LEAST))
+        with self._told():
+            replies = self._channel.ask(_BEGIN, OWN, holders.TRY_LOCK, silence=_ANSWER)
+            if replies[-1].rows != [("true",)]:
+                self._wait_for_lock(timeout)
+            (found,) = self._channel.ask(standing.ASK, silence=_ANSWER)
+        try:
+            standing.believe(standing.read(found), self._target.identity, self._target.allow_owner)
+        except CannotTry:
+            self.rollback()
+            raise
+        self._target.believed = self.place
+        self._locked = True
+
+    def _wait_for_lock(self, timeout: float) -> None:
+        try:
+            if timeout > 0:
+                wait = Step(b"SELECT pg_catalog.set_config('lock_timeout', $1, true)", (str(_ms(timeout)),))
+                longer = Step(b"SELECT pg_catalog.set_config('statement_timeout', '0', true)")
+                self._channel.ask(wait, longer, holders.LOCK, OWN, silence=timeout + _SLACK)
+                return
+        except Fault as fault:
+            if not guard.lock_timed_out(fault):
+                raise
+        self.rollback()
+        replies = self._channel.ask(_READ, OWN, holders.OF_TARGET, _ROLLBACK, silence=_ANSWER)
+        who = holders.words(replies[2]) or "another session, which has just ended"
+        held = f"the target {self._target.identity} is locked by {who}"
+        raise CannotTry(f"{held}. Nothing was written; try again when that is done.")
+
+    def fingerprint(self) -> str:
+        (row,) = self._look(fingerprint.ASK).rows
+        self._seen = row[0] or ""
+        return self._seen
+
+    def receipt(self, job_id: str) -> Receipt | None:
+        if self._target.believed != self.place:
+            found = standing.read(self._look(standing.ASK))
+            standing.believe(found, self._target.identity, self._target.allow_owner)
+            self._target.believed = self.place
+        return receipts.found(self._look(receipts.read(job_id)))
+
+    def standing(self) -> standing.Standing:
+        """What stands in the target and what the role may do. Raises CannotTry."""
+        return standing.read(self._look(standing.ASK))
+
+    def _look(self, question: Step) -> Reply:
+        """Ask something that writes nothing: under the lock, or in a transaction that ends at once."""
+        with self._told():
+            if self._locked:
+                return self._channel.ask(question, silence=_ANSWER)[0]
+            return self._channel.ask(_READ, OWN, question, _ROLLBACK, silence=_ANSWER)[2]
+
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+        raise CannotTry(
+            "endmark makes no backup of a PostgreSQL database by itself. Nothing was written; make one with your own "
+            'means and set backup = "none".'
+        )
+
+    def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
+        """Receipt, every statement with a guard after it, checks, receipt read back. `timeout`: seconds a statement."""
+        if not self._locked:
+            raise RuntimeError("run() needs the lock")
+        running = Running(work.statements, timeout)
+        try:
+            self._check_preconditions(work)
+            before = self._seen or self.fingerprint()
+            nonce = secrets.token_hex(32)
+            named, xact = self._begin(work, nonce)
+            still = guard.still(xact, _ms(timeout), self._lock_ms)
+            self._run_statements(running, still, progress, stop)
+            after = self._finish(work, nonce, still, named)
+            changed = " ".join(map(str, running.rows))
+            counts = receipts.count(work, nonce, changed, len(running.rows), before, after)
+            *_, found = self._channel.ask(OWN, counts, receipts.read(work.job_id), silence=_ANSWER)
+            written = Receipt(
+                work.job_id, len(work.statements), work.sha256, "applied", len(running.rows), changed, after
+            )
+            if receipts.found(found) != written:
+                raise Failed(Signal.CHECK_FAILED, "the receipt does not read back as it was written")
+            return Ran(tuple(running.rows), after)
+        except Failed as failed:
+            self.rollback()
+            raise Failed(failed.signal, failed.detail, failed.statement, len(running.rows)) from None
+        except (Fault, Lost, Late, Stopped) as fault:
+            self.rollback()
+            signal, detail = blame.of(fault, running, stop())
+            raise Failed(signal, detail, running.at, len(running.rows)) from None
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _begin(self, work: Work, nonce: str) -> tuple[list[tuple[str | None, ...]], str]:
+        """Write the receipt as `applying`: what named our tables before, and the transaction's number."""
+        named, begun, *_ = self._channel.ask(guard.NAMING, receipts.begin(work, nonce), *_ITS_OWN, silence=_ANSWER)
+        return named.rows, begun.rows[0][0] or ""
+
+    def _run_statements(self, running: "Running", still: Step, progress: Progress, stop: Stop) -> None:
+        """Run each statement with the guard after it."""
+        count = len(running.statements)
+        often = count < 1_000
+        for at, statement in enumerate(running.statements, 1):
+            if "\0" in statement:
+                raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds a NUL, which no SQL can", at)
+        running.at = 1
+        replies = self._channel.talk(
+            _guarded(running.statements, still),
+            silence=running.timeout + _SLACK,
+            stop=stop,
+            waiting=lambda waited: self._who_blocks(running, waited),
+        )
+        with contextlib.closing(replies):
+            running.since = time.monotonic()
+            for reply in replies:
+                at = running.at or 0
+                if running.in_guard:
+                    running.next()
+                    if (by := stop()) is not None:
+                        raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at)
+                    if often or not at % 64 or at == count:
+                        progress(at, count)
+                    continue
+                if (why := guard.forbidden(reply)) is not None:
+                    raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} {why}", at)
+                running.rows.append(guard.rows_changed(reply))
+                running.in_guard = True
+
+    def _finish(self, work: Work, nonce: str, still: Step, named: list[tuple[str | None, ...]]) -> str:
+        """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
+        replies = self._channel.ask(
+            _ONESELF,
+            OWN,
+            still,
+            guard.NAMING,
+            receipts.finish(work, nonce),
+            _IMMEDIATE,
+            _ONESELF,
+            OWN,
+            still,
+            fingerprint.ASK,
+            silence=_ANSWER,
+        )
+        new = [row for row in replies[3].rows if row not in named]
+        if new:
+            kind, name = new[0]
+            raise Failed(Signal.FORBIDDEN_STATEMENT, f"the {kind} {name} names, or is named like, the receipts' table")
+        return replies[9].rows[0][0] or ""
+
+    def _who_blocks(self, running: "Running", waited: float) -> None:
+        """Once for a statement that has waited for half of what it may: who is in its way. Later nobody can say."""
+        if running.blocked_at == running.at or waited * 2_000 < self._lock_ms:
+            return
+        running.blocked_at, running.blocked_by = running.at, ""
+        with contextlib.suppress(CannotTry, Fault, Lost, Late):
+            beside = self._target.connect()
+            try:
+                question = holders.blocking(self._channel.pid)
+                replies = beside.ask(_READ, OWN, question, _ROLLBACK, silence=_SLACK)
+                running.blocked_by = holders.words(replies[2])
+            finally:
+                beside.close()
+
+    def commit(self) -> None:
+        """Our own COMMIT, whose tag must say so."""
+        self._locked = False
+        try:
+            (reply,) = self._channel.ask(_COMMIT, silence=_ANSWER)
+        except Fault as fault:
+            if fault.severity == "ERROR" and self._channel.is_open and not self._channel.in_transaction:
+                why = f"the commit did not go through: {blame.words(fault)}"
+                raise Failed(Signal.TARGET_FAULT, why) from None
+            raise CannotTry(f"the commit's outcome is unknown: {blame.words(fault)}") from None
+        except (Lost, Late, Stopped) as fault:
+            self._channel.close()
+            raise CannotTry(f"the commit's outcome is unknown: {blame.words(fault)}") from None
+        if reply.tag != "COMMIT":
+            raise Failed(Signal.TARGET_FAULT, f"the server answered the commit with {reply.tag}")
+
+    def rollback(self) -> None:
+        self._locked = False
+        try:
+            if self._channel.in_transaction:
+                self._channel.ask(_ROLLBACK, silence=_SLACK)
+        except (Fault, Lost, Late, Stopped):
+            self._channel.close()
+
+    def _check_preconditions(self, work: Work) -> None:
+        for job_id in work.after:
+            receipt = self.receipt(job_id)
+            if receipt is None or receipt.status != "applied":
+                stands = "has no receipt here" if receipt is None else f"is {receipt.status} here"
+                raise Failed(Signal.CHECK_FAILED, f"the plan comes after job {job_id}, which {stands}")
+        if work.retry_of is not None and self.receipt(work.retry_of) is not None:
+            had = f"the plan retries job {work.retry_of}, which has a receipt here: it had its effect"
+            raise Failed(Signal.CHECK_FAILED, had)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Every fault of the server or the network as one sentence."""
+        try:
+            yield
+        except (Fault, Lost, Late, Stopped) as fault:
+            self.rollback()
+            why = blame.words(fault)
+            raise CannotTry(f"the target {self._target.identity} cannot be used: {why}. Nothing was written.") from None
+
+
+class Running:
+    """How far a plan has come. `at` is the statement at work, from 1; None before the first and after the last."""
+
+    def __init__(self, statements: Sequence[str], timeout: float) -> None:
+        self.statements = statements
+        self.timeout = timeout
+        self.at: int | None = None
+        self.in_guard = False
+        self.began = False
+        self.since = time.monotonic()
+        self.rows: list[int] = []
+        self.blocked_at: int | None = None
+        self.blocked_by = ""
+
+    def next(self) -> None:
+        self.in_guard = False
+        self.began = True
+        self.since = time.monotonic()
+        self.at = None if self.at is None or self.at >= len(self.statements) else self.at + 1
+
+
+def _guarded(statements: Sequence[str], still: Step) -> Iterator[Step]:
+    for statement in statements:
+        yield Step(statement.encode())
+        yield still
+
+
+def _ms(seconds: float) -> int:
+    """Whole milliseconds; never 0, which would be no limit at all."""
+    return max(1, min(int(seconds * 1_000), _MS_MAX))

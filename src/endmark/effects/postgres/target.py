@@ -1,0 +1,70 @@
+"""A PostgreSQL database as a target: how it is found and opened."""
+
+from pathlib import Path
+
+import psycopg
+
+from endmark.core.refusal import CannotTry
+from endmark.effects.postgres.address import address
+from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Step
+from endmark.effects.postgres.session import OWN, PostgresSession
+
+OLDEST = 140_000
+_ANSWER = 10.0  # seconds
+_PLACE = b"SELECT oid::text, {} FROM pg_database WHERE datname = current_database()"
+_SYSTEM = b"(SELECT system_identifier::text FROM pg_control_system())"
+
+
+class PostgresTarget:
+    """One database. `identity` names host, port and database; it holds no user and no password.
+
+    `allow_owner`: take a role that could write receipts by itself; then a plan of evil intent could, too.
+    """
+
+    def __init__(self, url: str, allow_owner: bool = False) -> None:
+        """Raises CannotTry for a URL that names no database."""
+        self._address = address(url)
+        self.identity = self._address.identity
+        self.user = self._address.user
+        self.allow_owner = allow_owner
+        self.believed: object = None  # the place whose receipts were found to be believable
+
+    def is_file(self, path: Path) -> bool:
+        return False
+
+    def connect(self) -> Channel:
+        """A connection. Raises CannotTry."""
+        try:
+            channel = Channel(dict(self._address.parameters))
+        except psycopg.Error as error:
+            why = " ".join(str(error).split())
+            raise CannotTry(f"the target {self.identity} cannot be reached: {why}. Nothing was written.") from None
+        if channel.version < OLDEST:
+            channel.close()
+            old = f"PostgreSQL {channel.version // 10_000}; {OLDEST // 10_000} is the oldest that is taken"
+            raise CannotTry(f"the target {self.identity} is {old}. Nothing was written.")
+        return channel
+
+    def open(self) -> PostgresSession:
+        """A session with the database. Raises CannotTry."""
+        channel = self.connect()
+        try:
+            return PostgresSession(self, channel, _place(channel))
+        except (Fault, Lost, Late) as fault:
+            channel.close()
+            raise CannotTry(f"the target {self.identity} cannot be used: {fault}. Nothing was written.") from None
+        except BaseException:
+            channel.close()
+            raise
+
+
+def _place(channel: Channel) -> object:
+    """The cluster's own number, where the role may read it, and the database's."""
+    begin, end = Step(b"BEGIN READ ONLY"), Step(b"ROLLBACK")
+    try:
+        replies = channel.ask(begin, OWN, Step(_PLACE.replace(b"{}", _SYSTEM)), end, silence=_ANSWER)
+    except Fault as fault:
+        if fault.sqlstate != "42501" or not channel.is_open:  # insufficient_privilege
+            raise
+        replies = channel.ask(end, begin, OWN, Step(_PLACE.replace(b"{}", b"''")), end, silence=_ANSWER)[1:]
+    return replies[2].rows[0]
