@@ -67,14 +67,17 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def target_at(url: str) -> Target:
-    """The target that a URL names: `sqlite:///relative.db` or `sqlite:////absolute.db`, as in SQLAlchemy.
+def target_at(url: str, *, allow_owner: bool = False) -> Target:
+    """The target that a URL names: `sqlite:///relative.db` or `sqlite:////absolute.db`, as in SQLAlchemy, or
+    `postgresql://user@host/database`.
 
-    Raises CannotTry for anything else.
+    `allow_owner`: take a PostgreSQL role that could write receipts by itself. Raises CannotTry for anything else.
     """
     scheme, colon, rest = url.partition("://")
+    if colon and scheme in ("postgresql", "postgres"):
+        return _postgres(url, allow_owner)
     if not colon or scheme != "sqlite":
-        raise CannotTry(f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE was expected.")
+        raise CannotTry(f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE or postgresql://... was expected.")
     if not rest.startswith("/") or rest == "/":
         raise CannotTry(
             "a sqlite URL that names no file was given; sqlite:///FILE (sqlite:////absolute/FILE) was expected."
@@ -87,6 +90,17 @@ def target_at(url: str) -> Target:
     if "?" in found.identity:  # it would begin options, of which there are none
         raise CannotTry(f"{found.path} has a question mark in its path, which no URL here can name. Nothing was done.")
     return found
+
+
+def _postgres(url: str, allow_owner: bool) -> Target:
+    try:
+        from endmark.effects.postgres import PostgresTarget
+    except ImportError:
+        raise CannotTry(
+            "a PostgreSQL target needs psycopg, which is not installed. Nothing was written; "
+            "pip install 'endmark[postgres]' brings it."
+        ) from None
+    return PostgresTarget(url, allow_owner)
 
 
 def _safe(url: str) -> str:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 # SQLSTATE classes where the server, the network or an operator is at fault, and not the statement.
 _TROUBLE = frozenset({"08", "53", "57", "58", "XX", "F0", ""})
 _INTEGRITY = "23"
+_PARAMETERS = "08P01"  # protocol_violation: a Bind without what the statement asks for
 _MULTIPLE = ("42601", "exec_parse_message")
 
 
@@ -27,8 +28,8 @@ def words(fault: Exception) -> str:
 
 def of(fault: Exception, running: "Running", stopped: str | None) -> tuple[Signal, str]:
     """The signal and the sentence for what stopped the transaction. `stopped`: who asked to stop, if anybody did."""
-    at = running.at
-    where = f"statement {at}" if at else "the final checks" if running.began else "the checks before it"
+    at = running.statement
+    where = f"statement {at}" if at else "the final checks" if running.at else "the checks before it"
     if isinstance(fault, Stopped):
         return Signal.INTERRUPTED, f"{fault.by} during {where}"
     if isinstance(fault, Late):
@@ -38,9 +39,11 @@ def of(fault: Exception, running: "Running", stopped: str | None) -> tuple[Signa
     assert isinstance(fault, Fault)  # noqa: S101  # these four are all there are
     if running.in_guard and guard.ended(fault):
         return Signal.FORBIDDEN_STATEMENT, f"{where} ended the transaction, or left the encoding UTF-8"
-    if guard.is_refusal(fault):
+    if guard.is_commit(fault):
+        return Signal.FORBIDDEN_STATEMENT, f"{where} may not end the transaction"
+    if guard.is_forgery(fault):
         return Signal.FORBIDDEN_STATEMENT, f"{where}: {fault.message}"
-    if (fault.sqlstate, fault.raised_in) == _MULTIPLE and "multiple" in fault.message:
+    if (fault.sqlstate, fault.raised_in) == _MULTIPLE:
         return Signal.FORBIDDEN_STATEMENT, f"{where} holds more than one statement"
     if fault.sqlstate == COPIES and not fault.raised_in:
         return Signal.FORBIDDEN_STATEMENT, f"{where} may not do this: {fault.message}"
@@ -49,8 +52,10 @@ def of(fault: Exception, running: "Running", stopped: str | None) -> tuple[Signa
     if guard.canceled(fault):
         return _canceled(running, where, stopped)
     if guard.lock_timed_out(fault):
-        by = f", which {running.blocked_by} holds" if running.blocked_at == at and running.blocked_by else ""
+        by = f", which {running.blocked_by} holds" if running.blocked_at == running.at and running.blocked_by else ""
         return Signal.TARGET_FAULT, f"{where} waited too long for a lock{by}"
+    if fault.sqlstate == _PARAMETERS:
+        return Signal.SQL_ERROR, f"{where} asks for parameters, and a plan has none: {words(fault)}"
     if fault.sqlstate[:2] in _TROUBLE or fault.severity != "ERROR":
         return Signal.TARGET_FAULT, f"the target failed at {where}: {words(fault)}"
     if at is None and fault.sqlstate[:2] == _INTEGRITY:

@@ -12,7 +12,6 @@ AND (pg_catalog.pg_current_xact_id_if_assigned())::pg_catalog.text OPERATOR(pg_c
 _DIVISION = "22012"
 _LOCK_TIMEOUT = "55P03"
 _CANCELED = "57014"
-_NO_TRANSACTION = "25P01"
 _ACTIVE = "25001"
 
 # Command tags of statements that begin, end or partly undo a transaction. None can commit here; none may try.
@@ -52,9 +51,14 @@ def ended(fault: Fault) -> bool:
     return fault.sqlstate == _DIVISION
 
 
-def is_refusal(fault: Fault) -> bool:
-    """Whether our own functions and trigger raised this."""
-    return fault.sqlstate in (NOT_WHOLE, NOT_OURS)
+def is_commit(fault: Fault) -> bool:
+    """Whether our trigger stopped a commit, or what would have made it look at the receipt too early."""
+    return fault.sqlstate == NOT_WHOLE
+
+
+def is_forgery(fault: Fault) -> bool:
+    """Whether one of our functions was called by somebody who is not the gate."""
+    return fault.sqlstate == NOT_OURS
 
 
 def lock_timed_out(fault: Fault) -> bool:

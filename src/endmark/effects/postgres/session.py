@@ -22,10 +22,14 @@ _LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovac
 _MS_MAX = 2_000_000_000
 
 # From here on nothing that a plan or the role's settings made is in the way: names are looked up in pg_catalog alone.
+# The last few say how the catalogs are printed.
 OWN = Step(
     b"""SELECT pg_catalog.set_config('role', 'none', true),
 pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('jit', 'off', true),
 pg_catalog.set_config('statement_timeout', '60s', true), pg_catalog.set_config('lock_timeout', '60s', true),
+pg_catalog.set_config('quote_all_identifiers', 'off', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
+pg_catalog.set_config('intervalstyle', 'postgres', true), pg_catalog.set_config('timezone', 'UTC', true),
+pg_catalog.set_config('bytea_output', 'hex', true), pg_catalog.set_config('extra_float_digits', '1', true),
 pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
 WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('synchronous_commit') END, true)"""
 )
@@ -35,7 +39,7 @@ _READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
 _ROLLBACK = Step(b"ROLLBACK")
 _COMMIT = Step(b"COMMIT")
 # Back to what the role, the database and the URL set, for the plan.
-_ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET search_path"), Step(b"RESET jit"))
+_ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
 _ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
 _IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
 
@@ -63,6 +67,7 @@ class PostgresSession:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
         on. Waits at most `timeout` seconds, and says who holds it."""
         self._lock_ms = _ms(max(timeout, _LOCK_LEAST))
+        self._seen = None
         with self._told():
             replies = self._channel.ask(_BEGIN, OWN, holders.TRY_LOCK, silence=_ANSWER)
             if replies[-1].rows != [("true",)]:
@@ -149,7 +154,7 @@ class PostgresSession:
         except (Fault, Lost, Late, Stopped) as fault:
             self.rollback()
             signal, detail = blame.of(fault, running, stop())
-            raise Failed(signal, detail, running.at, len(running.rows)) from None
+            raise Failed(signal, detail, running.statement, len(running.rows)) from None
         except BaseException:
             self.rollback()
             raise
@@ -166,7 +171,6 @@ class PostgresSession:
         for at, statement in enumerate(running.statements, 1):
             if "\0" in statement:
                 raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds a NUL, which no SQL can", at)
-        running.at = 1
         replies = self._channel.talk(
             _guarded(running.statements, still),
             silence=running.timeout + _SLACK,
@@ -176,18 +180,18 @@ class PostgresSession:
         with contextlib.closing(replies):
             running.since = time.monotonic()
             for reply in replies:
-                at = running.at or 0
-                if running.in_guard:
-                    running.next()
-                    if (by := stop()) is not None:
-                        raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at)
-                    if often or not at % 64 or at == count:
-                        progress(at, count)
+                at = running.at
+                if not running.in_guard:
+                    if (why := guard.forbidden(reply)) is not None:
+                        raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} {why}", at)
+                    running.rows.append(guard.rows_changed(reply))
+                    running.in_guard = True
                     continue
-                if (why := guard.forbidden(reply)) is not None:
-                    raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} {why}", at)
-                running.rows.append(guard.rows_changed(reply))
-                running.in_guard = True
+                if (by := stop()) is not None:
+                    raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at or None)
+                if at and (often or not at % 64 or at == count):
+                    progress(at, count)
+                running.next()
 
     def _finish(self, work: Work, nonce: str, still: Step, named: list[tuple[str | None, ...]]) -> str:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
@@ -270,27 +274,31 @@ class PostgresSession:
 
 
 class Running:
-    """How far a plan has come. `at` is the statement at work, from 1; None before the first and after the last."""
+    """How far a plan has come. `at`: the statement at work, from 1; 0 before the first, one more after the last."""
 
     def __init__(self, statements: Sequence[str], timeout: float) -> None:
         self.statements = statements
         self.timeout = timeout
-        self.at: int | None = None
-        self.in_guard = False
-        self.began = False
+        self.at = 0
+        self.in_guard = True  # one stands before the first statement, too: it sets the timeouts
         self.since = time.monotonic()
         self.rows: list[int] = []
         self.blocked_at: int | None = None
         self.blocked_by = ""
 
+    @property
+    def statement(self) -> int | None:
+        """The statement at work, or None."""
+        return self.at if 0 < self.at <= len(self.statements) else None
+
     def next(self) -> None:
         self.in_guard = False
-        self.began = True
         self.since = time.monotonic()
-        self.at = None if self.at is None or self.at >= len(self.statements) else self.at + 1
+        self.at += 1
 
 
 def _guarded(statements: Sequence[str], still: Step) -> Iterator[Step]:
+    yield still
     for statement in statements:
         yield Step(statement.encode())
         yield still
