@@ -8,7 +8,6 @@ summary says loudly what was not tested.
 
 import fcntl
 import glob
-import json
 import os
 import pwd
 import shutil
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+
+from endmark.core import strictjson
 
 _FOLDER = "_TEST_SERVERS"  # the environment's name for the folder that all workers share
 _GIVEN = {name: os.environ.get(f"ENDMARK_TEST_{name.upper()}") for name in ("postgres", "mariadb")}
@@ -50,7 +51,7 @@ def pytest_sessionfinish(session):
         return
     folder = Path(os.environ.pop(_FOLDER))
     for note in folder.glob("*.json"):
-        server = Server(*json.loads(note.read_text()))
+        server = _read(note)
         if server.stop:
             subprocess.run(server.stop, check=False, capture_output=True, timeout=60)
         if server.folder:
@@ -80,16 +81,25 @@ def server(name, find):
                 found = find(_GIVEN[name])
             except (NoServer, OSError, subprocess.SubprocessError) as why:
                 found = Server("", [], f"{name}: {why}")
-            note.write_text(json.dumps(found))
-    found = Server(*json.loads(note.read_text()))
+            note.write_bytes(strictjson.dumps(found._asdict()))
+    found = _read(note)
     if not found.url:
         pytest.skip(f"{_NOT_TESTED}{found.folder}")
     return found
 
 
+def _read(note):
+    return Server(**strictjson.loads(note.read_bytes()))
+
+
 # --- PostgreSQL
 
-_PROGRAMS = ("/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin")
+_PROGRAMS = (
+    "/usr/lib/postgresql/*/bin",
+    "/usr/pgsql-*/bin",
+    "/opt/homebrew/opt/postgresql*/bin",
+    "/usr/local/opt/postgresql*/bin",
+)
 _INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", "postgresql"]
 
 

@@ -11,7 +11,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, Refused, Signal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -77,7 +77,9 @@ def target_at(url: str, *, allow_owner: bool = False) -> Target:
     if colon and scheme in ("postgresql", "postgres"):
         return _postgres(url, allow_owner)
     if not colon or scheme != "sqlite":
-        raise CannotTry(f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE or postgresql://... was expected.")
+        raise CannotTry(
+            f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE or postgresql://... was expected."
+        )
     if not rest.startswith("/") or rest == "/":
         raise CannotTry(
             "a sqlite URL that names no file was given; sqlite:///FILE (sqlite:////absolute/FILE) was expected."
@@ -128,8 +130,8 @@ class Gate:
 
     `ledger` is a path or `sqlite:///FILE`; it is made when it does not exist and `create` is true. Opening the gate
     settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a file of public keys,
-    or several; without it no signed envelope is taken. A gate belongs to one thread. Raises CannotTry when the ledger
-    or the keys cannot be used.
+    or several; without it no signed envelope is taken. `target_of` makes a target of the identity on record, which
+    holds no password. A gate belongs to one thread. Raises CannotTry when the ledger or the keys cannot be used.
     """
 
     def __init__(
@@ -142,6 +144,7 @@ class Gate:
         trusted_keys: str | Path | Iterable[str | Path] | None = None,
         stop: Stop | None = None,
         progress: Progress | None = None,
+        target_of: Callable[[str], Target] | None = None,
     ) -> None:
         from endmark.apply_gate import ApplyGate, Options
         from endmark.ledger.book import Ledger
@@ -153,6 +156,7 @@ class Gate:
             self._verify = keys.verifier(trusted_keys)
 
         self.options = options or Options()
+        self._target_of = target_of or target_at
         self.path = ledger_path(ledger)
         self.ledger = Ledger.open(self.path, create=create)
         self.doing = ApplyGate(
@@ -254,7 +258,7 @@ class Gate:
         from endmark.reconcile import reconcile
 
         timeout = self.options.lock_timeout if lock_timeout is None else lock_timeout
-        return reconcile(self.ledger, self.target, now, timeout)
+        return reconcile(self.ledger, lambda identity: self.target(self._target_of(identity)), now, timeout)
 
 
 class Job:

@@ -35,6 +35,7 @@ class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     lock_timeout: float = 10.0
     statement_timeout: float = 300.0
     max_statements: int | None = None
+    allow_owner: bool = False
 
 
 class LedgerTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,13 +105,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         options = Options(
             lock_timeout=table.lock_timeout if flags.lock_timeout is None else flags.lock_timeout,
             statement_timeout=table.statement_timeout if flags.statement_timeout is None else flags.statement_timeout,
-            backups=self._backups(table, flags),
+            backups=self._backups(table, flags, target),
             min_evidence=LEVELS[table.min_evidence],
             max_statements=table.max_statements,
         )
         return Place(name=name, review=None if name is None else table.review, target=target, options=options)
 
-    def _backups(self, table: TargetTable, flags: Overrides) -> Path | None:
+    def _backups(self, table: TargetTable, flags: Overrides, target: Target) -> Path | None:
         if flags.no_backup:
             return None
         if flags.backup is not None:
@@ -118,13 +119,23 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if table.backup == "none":
             return None
         if table.backup is None:
+            if not target.identity.startswith("sqlite:"):  # no other engine is copied by endmark itself
+                return None
             return self.ledger.absolute().parent / "backups"
         return self._folder / table.backup
 
     def _target(self, name: str) -> Target:
         key = f"{self.file}: targets.{name}.url"
-        url = self.targets[name].url
-        return _target_at(_from_environment(url, key, self.environ) or _anchored(url, self._folder), key)
+        table = self.targets[name]
+        url = _from_environment(table.url, key, self.environ) or _anchored(table.url, self._folder)
+        return _target_at(url, key, table.allow_owner)
+
+    def target_of(self, identity: str) -> Target:
+        """The target of a job on record: one with a name, which knows how to get in, else its URL. Raises CannotTry."""
+        for place in self._places(None):
+            if place.target.identity == identity:
+                return place.target
+        return target_at(identity)
 
     @property
     def _folder(self) -> Path:
@@ -265,8 +276,8 @@ def _anchored(url: str, folder: Path) -> str:
     return f"sqlite:///{folder / rest}"
 
 
-def _target_at(url: str, key: str) -> Target:
+def _target_at(url: str, key: str, allow_owner: bool = False) -> Target:
     try:
-        return target_at(url)
+        return target_at(url, allow_owner=allow_owner)
     except CannotTry as fault:
         raise Misuse(f"{key}: {fault.detail}") from None

@@ -36,5 +36,3 @@ def shared(cluster):
 @pytest.fixture
 def world(tmp_path, database):
     return PostgresWorld(tmp_path, database)
-
-

@@ -14,6 +14,15 @@ FORGE = "SELECT endmark.begin_job('forged', 'a', '1', repeat('0', 64), encode(sh
 FINISH = "SELECT endmark.finish('forged', 'mine', NULL)"
 SHA = "0" * 64
 
+AT_ONCE = "CREATE TRIGGER t AFTER INSERT ON users FOR EACH ROW EXECUTE FUNCTION t()"
+AT_LAST = "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON users INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION t()"
+FIRE = "INSERT INTO users VALUES (7, 'eve')"
+
+
+def body(text):
+    return f"CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $t${text}$t$"
+
+
 # name -> (statements that follow the good ones, the signal it must end with, a part of the sentence)
 TRANSACTION = {
     "COMMIT": (["COMMIT"], NO, "statement 3 may not end the transaction"),
@@ -124,7 +133,11 @@ OUR_ROWS = {
 OUR_NAMES = {
     "a temporary table": (["CREATE TEMP TABLE schema_jobs (job_id text)"], NO, "named like"),
     "a temporary table of counts": (["CREATE TEMP TABLE endmark_receipts (job_id text)"], NO, "named like"),
-    "another schema's": (["CREATE SCHEMA other", "CREATE TABLE other.schema_jobs (job_id text)"], NO, "relation other.schema_jobs"),
+    "another schema's": (
+        ["CREATE SCHEMA other", "CREATE TABLE other.schema_jobs (job_id text)"],
+        NO,
+        "relation other.schema_jobs",
+    ),
     "a view over them": (["CREATE VIEW v AS SELECT * FROM schema_jobs"], (NO, SQL), ""),
     "a view named so": (["CREATE TEMP VIEW schema_jobs AS SELECT 1"], NO, "schema_jobs"),
     "a decoy first on the path": (
@@ -140,44 +153,28 @@ OUR_NAMES = {
     ),
     "a rule that writes ours": (
         [
-            "CREATE RULE r AS ON INSERT TO users DO ALSO INSERT INTO public.schema_jobs VALUES ('x', 1, 'y', 'applied')",
+            "CREATE RULE r AS ON INSERT TO users DO ALSO DELETE FROM public.schema_jobs",
             "INSERT INTO users VALUES (7, 'eve')",
         ],
         SQL,
         "permission denied",
     ),
     "a trigger that writes ours": (
-        [
-            "CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN DELETE FROM public.schema_jobs; RETURN NULL; END'",
-            "CREATE TRIGGER t AFTER INSERT ON users FOR EACH ROW EXECUTE FUNCTION t()",
-            "INSERT INTO users VALUES (7, 'eve')",
-        ],
+        [body("BEGIN DELETE FROM public.schema_jobs; RETURN NULL; END"), AT_ONCE, FIRE],
         SQL,
-        "permission denied",
+        "statement 5.*permission denied",
     ),
     "a trigger after the end": (
-        [
-            "CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS "
-            "'BEGIN UPDATE public.schema_jobs SET status = ''applied''; RETURN NULL; END'",
-            "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON users DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
-            "EXECUTE FUNCTION t()",
-            "INSERT INTO users VALUES (7, 'eve')",
-        ],
+        [body("BEGIN UPDATE public.schema_jobs SET status = 'applied'; RETURN NULL; END"), AT_LAST, FIRE],
         SQL,
         "the final checks.*permission denied",
     ),
     "another job after the end": (
-        [
-            f"CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN {FORGE.replace('SELECT', 'PERFORM')}; "
-            f"{FINISH.replace('SELECT', 'PERFORM')}; RETURN NULL; END$$",
-            "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON users DEFERRABLE INITIALLY DEFERRED FOR EACH ROW "
-            "EXECUTE FUNCTION t()",
-            "INSERT INTO users VALUES (7, 'eve')",
-        ],
+        [body(f"BEGIN {FORGE}; {FINISH}; RETURN NULL; END".replace("SELECT", "PERFORM")), AT_LAST, FIRE],
         NO,
         "the final checks.*before anything else",
     ),
+    "a commit after the end": ([body("BEGIN COMMIT; RETURN NULL; END"), AT_LAST, FIRE], SQL, "invalid transaction"),
 }
 FORGERY = {
     "a second job": ([FORGE, FINISH], NO, "begins before anything else is written"),
@@ -232,7 +229,7 @@ FORGERY = {
         "statement 8",
     ),
     "our guard prepared anew": (
-        ["PREPARE \"\" AS SELECT 1", "COMMIT"],
+        ['PREPARE "" AS SELECT 1', "COMMIT"],
         (SQL, NO),
         "",
     ),

@@ -1,10 +1,6 @@
 """One plan on a real server: all of it with its receipt, or nothing."""
 
-import pytest
 from tests.effects.postgres.plans import ELEVEN
-
-from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.target import Failed
 
 
 def test_a_plan_is_applied_whole_with_its_receipt(database):

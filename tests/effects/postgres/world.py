@@ -14,7 +14,8 @@ SEED = (
 )
 # Everything SQL can see of a database but the numbers it gives by itself, line by line. Not the gate's fingerprint.
 _DUMP = """
-SELECT 'namespace', nspname::text, nspowner::regrole::text, nspacl::text, '' FROM pg_namespace WHERE nspname !~ '^pg_(temp|toast_temp)'
+SELECT 'namespace', nspname::text, nspowner::regrole::text, nspacl::text, '' FROM pg_namespace
+    WHERE nspname !~ '^pg_(temp|toast_temp)'
 UNION ALL SELECT 'class', c.oid::regclass::text, relowner::regrole::text, relacl::text,
     concat_ws(' ', relkind, relpersistence, relhasrules, relhastriggers, relrowsecurity, reloptions, relnatts)
     FROM pg_class c WHERE c.oid >= 16384 AND relkind <> 't' AND relnamespace::regnamespace::text !~ '^pg_toast'
@@ -22,9 +23,11 @@ UNION ALL SELECT 'attribute', attrelid::regclass::text, NULL, attacl::text,
     concat_ws(' ', attnum, attname, atttypid::regtype, attnotnull, attisdropped, pg_get_expr(adbin, adrelid))
     FROM pg_attribute LEFT JOIN pg_attrdef ON adrelid = attrelid AND adnum = attnum
     WHERE attrelid >= 16384 AND attnum > 0 AND attrelid::regclass::text !~ '^pg_toast'
-UNION ALL SELECT 'proc', p.oid::regprocedure::text, proowner::regrole::text, proacl::text, concat_ws(' ', prosrc, proconfig, prosecdef)
+UNION ALL SELECT 'proc', p.oid::regprocedure::text, proowner::regrole::text, proacl::text,
+    concat_ws(' ', prosrc, proconfig, prosecdef)
     FROM pg_proc p WHERE p.oid >= 16384
-UNION ALL SELECT 'type', t.oid::regtype::text, typowner::regrole::text, typacl::text, typtype::text FROM pg_type t WHERE t.oid >= 16384
+UNION ALL SELECT 'type', t.oid::regtype::text, typowner::regrole::text, typacl::text, typtype::text FROM pg_type t
+    WHERE t.oid >= 16384
     AND t.oid::regtype::text !~ '^pg_toast'
 UNION ALL SELECT 'constraint', conname::text, NULL, conrelid::regclass::text, pg_get_constraintdef(c.oid)
     FROM pg_constraint c WHERE c.oid >= 16384
@@ -32,7 +35,8 @@ UNION ALL SELECT 'index', indexrelid::regclass::text, NULL, indisvalid::text, pg
     FROM pg_index WHERE indexrelid >= 16384 AND indrelid::regclass::text !~ '^pg_toast'
 UNION ALL SELECT 'trigger', tgname::text, NULL, tgrelid::regclass::text, tgenabled::text || pg_get_triggerdef(t.oid)
     FROM pg_trigger t WHERE NOT tgisinternal
-UNION ALL SELECT 'rule', rulename::text, NULL, ev_class::regclass::text, pg_get_ruledef(r.oid) FROM pg_rewrite r WHERE r.oid >= 16384
+UNION ALL SELECT 'rule', rulename::text, NULL, ev_class::regclass::text, pg_get_ruledef(r.oid) FROM pg_rewrite r
+    WHERE r.oid >= 16384
 UNION ALL SELECT 'policy', polname::text, NULL, polrelid::regclass::text, pg_get_expr(polqual, polrelid) FROM pg_policy
 UNION ALL SELECT 'enum', enumlabel::text, NULL, enumtypid::regtype::text, enumsortorder::text FROM pg_enum
 UNION ALL SELECT 'comment', description, NULL, pg_describe_object(classoid, objoid, objsubid), '' FROM pg_description
@@ -41,6 +45,14 @@ UNION ALL SELECT 'setting', setdatabase::text, setrole::regrole::text, setconfig
     WHERE setdatabase = (SELECT oid FROM pg_database WHERE datname = current_database())
 UNION ALL SELECT 'extension', extname::text, extowner::regrole::text, extversion, '' FROM pg_extension
 """
+
+
+def _quiet(_done, _total):
+    return None
+
+
+def _go():
+    return None
 
 
 class Cluster:
@@ -134,13 +146,11 @@ class Database:
             job: tuple(rest) for job, *rest in self.query("SELECT job_id, stmt_count, sha256, status FROM schema_jobs")
         }
 
-    def run(self, statements, job_id="j1", *, timeout=10.0, lock=0.0, target=None, **more):
+    def run(self, statements, job_id="j1", *, timeout=10.0, lock=0.0, target=None, progress=_quiet, stop=_go, **more):
         """Run one job through the session alone: what was changed, or Failed or CannotTry."""
-        calls = {"progress": lambda done, total: None, "stop": lambda: None}
-        calls.update({key: more.pop(key) for key in list(more) if key in calls})
         with (target or self.target).open() as session:
             session.lock(lock)
-            ran = session.run(work(statements, job_id, **more), timeout, calls["progress"], calls["stop"])
+            ran = session.run(work(statements, job_id, **more), timeout, progress, stop)
             session.commit()
             return ran
 

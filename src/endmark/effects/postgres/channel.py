@@ -8,7 +8,7 @@ import contextlib
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import NamedTuple
 
 import psycopg
@@ -121,7 +121,7 @@ class Channel:
         stop: Stop = _never,
         keep: bool = False,
         waiting: Callable[[float], None] = _nothing,
-    ) -> Iterator[Reply]:
+    ) -> Generator[Reply]:
         """The reply to each step, in order. At the first fault the server skips all that follow it.
 
         `silence`: seconds without any reply that are borne; `waiting` is told how many have passed; `keep`: rows are

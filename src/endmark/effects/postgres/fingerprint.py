@@ -11,7 +11,6 @@ from endmark.effects.postgres.channel import Step
 from endmark.effects.postgres.functions import SCHEMA
 
 
-
 def _no_extension(catalog: str, oid: str) -> str:
     return f"{oid} NOT IN (SELECT objid FROM pg_depend WHERE classid = '{catalog}'::regclass AND deptype = 'e')"
 
@@ -65,7 +64,8 @@ SELECT ROW('rule', pg_get_ruledef(r.oid), ev_enabled)::text FROM pg_rewrite AS r
     WHERE rulename <> '_RETURN'
 UNION ALL
 SELECT ROW('policy', rel.name, quote_ident(polname), polcmd, polpermissive,
-        (SELECT string_agg(quote_ident(rolname), ',' ORDER BY rolname COLLATE "C") FROM pg_roles WHERE oid = ANY (polroles)),
+        (SELECT string_agg(quote_ident(rolname), ',' ORDER BY rolname COLLATE "C") FROM pg_roles
+            WHERE oid = ANY (polroles)),
         pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))::text
     FROM pg_policy JOIN rel ON rel.oid = polrelid
 UNION ALL

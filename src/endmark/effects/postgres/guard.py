@@ -5,7 +5,8 @@ from endmark.effects.postgres.functions import JOBS, NOT_OURS, NOT_WHOLE, RECEIP
 
 # Errors, and so makes the server skip whatever is in the pipeline behind it, once the transaction is no longer the one
 # that begin_job opened. Nothing in it can be shadowed, whatever the plan made or set. It also sets the timeouts anew.
-_STILL = b"""SELECT pg_catalog.set_config('statement_timeout', $2, true), pg_catalog.set_config('lock_timeout', $3, true),
+_STILL = b"""SELECT pg_catalog.set_config('statement_timeout', $2, true),
+pg_catalog.set_config('lock_timeout', $3, true),
 1 OPERATOR(pg_catalog./) CASE WHEN pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.=) 'UTF8'
 AND (pg_catalog.pg_current_xact_id_if_assigned())::pg_catalog.text OPERATOR(pg_catalog.=) $1 THEN 1 ELSE 0 END"""
 

@@ -1,4 +1,4 @@
-"""The receipts in the target: `schema_jobs`, which other tools may read too, and `endmark.endmark_receipts` beside it."""
+"""The receipts in the target: `schema_jobs`, which others may read too, and `endmark.endmark_receipts` beside it."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""The statements that make a target ready, run once by somebody who may: a role, a schema, two tables, five functions."""
+"""The statements that make a target ready, run once by whoever may: a role, a schema, two tables, five functions."""
 
 from endmark.effects.postgres.functions import (
     FUNCTIONS,
@@ -11,6 +11,17 @@ from endmark.effects.postgres.functions import (
 )
 
 OWNER = "endmark_owner"
+_JOBS_COLUMNS = (
+    "job_id text NOT NULL PRIMARY KEY, stmt_count integer NOT NULL, sha256 text NOT NULL, status text NOT NULL"
+)
+_RECEIPTS_COLUMNS = (
+    "job_id text NOT NULL PRIMARY KEY, attempt_id text NOT NULL, nonce_sha256 text NOT NULL, statements_run integer, "
+    "rows_changed text, fingerprint_before text, fingerprint_after text, applied_at timestamptz"
+)
+_WHOLE = (
+    f"DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.status::text = 'applying') EXECUTE FUNCTION {SCHEMA}.whole()"
+)
+_QUOTE = "$endmark$"  # around what is quoted below
 
 _OWNER_ROLE = """DO $endmark$ BEGIN
   IF NOT EXISTS (SELECT FROM pg_catalog.pg_roles WHERE rolname = {owner}) THEN
@@ -44,8 +55,14 @@ END $endmark$"""
 def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[str]:
     """What an administrator runs, in this order and in one transaction; a second time it changes nothing.
 
-    `role` is the gate's; `schema` holds `schema_jobs`; `owner` becomes the owner of all that is made.
+    `role` is the gate's; `schema` holds `schema_jobs`; `owner` becomes the owner of all that is
+    made. Raises ValueError for names that no role can have.
     """
+    for name in (role, schema, owner):
+        if not name or "\0" in name or _QUOTE in name:
+            raise ValueError(f"{name!r} is no name of a role or schema")
+    if role == owner:
+        raise ValueError(f"{role} cannot be both the gate's role and the owner of the receipts")
     jobs, our_role, gate = jobs_table(schema), quoted(owner), quoted(role)
     names = {
         "jobs": _literal(jobs),
@@ -58,14 +75,11 @@ def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[st
         _fill(_OWNER_ROLE, names),
         f"CREATE SCHEMA IF NOT EXISTS {SCHEMA} AUTHORIZATION {our_role}",
         f"GRANT USAGE, CREATE ON SCHEMA {quoted(schema)} TO {our_role}",
-        f"CREATE TABLE IF NOT EXISTS {jobs} (job_id text NOT NULL PRIMARY KEY, stmt_count integer NOT NULL, "
-        "sha256 text NOT NULL, status text NOT NULL)",
+        f"CREATE TABLE IF NOT EXISTS {jobs} ({_JOBS_COLUMNS})",
         _fill(_COLUMNS, names),
         f"ALTER TABLE {jobs} OWNER TO {our_role}",
         f"REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {our_role}",
-        f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{RECEIPTS} (job_id text NOT NULL PRIMARY KEY, attempt_id text NOT NULL, "
-        "nonce_sha256 text NOT NULL, statements_run integer, rows_changed text, fingerprint_before text, "
-        "fingerprint_after text, applied_at timestamptz)",
+        f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{RECEIPTS} ({_RECEIPTS_COLUMNS})",
         f"ALTER TABLE {SCHEMA}.{RECEIPTS} OWNER TO {our_role}",
     ]
     for function in FUNCTIONS:
@@ -74,8 +88,7 @@ def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[st
         made.append(f"REVOKE ALL ON FUNCTION {SCHEMA}.{function.name}({function.types}) FROM PUBLIC")
     made += [
         f"DROP TRIGGER IF EXISTS {TRIGGER} ON {jobs}",
-        f"CREATE CONSTRAINT TRIGGER {TRIGGER} AFTER INSERT OR UPDATE ON {jobs} DEFERRABLE INITIALLY DEFERRED "
-        f"FOR EACH ROW WHEN (NEW.status::text = 'applying') EXECUTE FUNCTION {SCHEMA}.whole()",
+        f"CREATE CONSTRAINT TRIGGER {TRIGGER} AFTER INSERT OR UPDATE ON {jobs} {_WHOLE}",
         # Also where session_replication_role says that triggers do not fire.
         f"ALTER TABLE {jobs} ENABLE ALWAYS TRIGGER {TRIGGER}",
         f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON {jobs} FROM PUBLIC, {gate}",

@@ -1,5 +1,6 @@
 """A PostgreSQL database as a target: how it is found and opened."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import psycopg
@@ -11,6 +12,7 @@ from endmark.effects.postgres.session import OWN, PostgresSession
 
 OLDEST = 140_000
 _ANSWER = 10.0  # seconds
+_SETUP = 60.0  # seconds a statement of the set-up may wait
 _PLACE = b"SELECT oid::text, {} FROM pg_database WHERE datname = current_database()"
 _SYSTEM = b"(SELECT system_identifier::text FROM pg_control_system())"
 
@@ -56,6 +58,20 @@ class PostgresTarget:
         except BaseException:
             channel.close()
             raise
+
+    def set_up(self, statements: Sequence[str]) -> None:
+        """Run the statements of `setup` in one transaction, as the role of this target's URL. Raises CannotTry."""
+        channel = self.connect()
+        try:
+            steps = (Step(statement.encode()) for statement in ("BEGIN", *statements, "COMMIT"))
+            tags = [reply.tag for reply in channel.talk(steps, silence=_SETUP)]
+        except (Fault, Lost, Late) as fault:
+            why = f"{self.identity} could not be made ready: {fault}"
+            raise CannotTry(f"{why}. Nothing was written; --print shows what an administrator has to run.") from None
+        finally:
+            channel.close()
+        if tags[-1] != "COMMIT":
+            raise CannotTry(f"{self.identity} could not be made ready: it answered with {tags[-1]}.")
 
 
 def _place(channel: Channel) -> object:

@@ -45,6 +45,7 @@ VERBS = {
         "rules": "Durable lines for an agent's instructions.",
         "tool": "The tool definition by which a model hands over a plan.",
         "key": "Keys for signing envelopes: make one.",
+        "target": "A PostgreSQL target: make it ready, look at what stands there.",
         "fingerprint": "A database's schema in 64 hex digits, for a plan's `base`.",
         "completion": "The script that completes endmark's words in a shell.",
     },

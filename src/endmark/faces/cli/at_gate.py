@@ -112,6 +112,7 @@ def open_to_write(
             trusted_keys=found.trusted_keys if delivers else None,
             stop=asked,
             progress=progress,
+            target_of=found.target_of,
         )
     )
     if gate.reconciled is not None:
