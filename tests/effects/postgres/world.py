@@ -129,6 +129,11 @@ class Database:
         cursor = self.admin.execute(sql, values or None)
         return cursor.fetchall() if cursor.description else []
 
+    def cluster_query(self, sql):
+        """As the administrator, on a connection of its own: for another thread."""
+        with self.cluster.admin(self.name) as conn:
+            return conn.execute(sql).fetchall()
+
     def as_gate(self, sql):
         """One statement as the gate's role, outside of any gate."""
         with psycopg.connect(self.url, autocommit=True) as conn:

@@ -26,8 +26,16 @@ def words(fault: Exception) -> str:
     return " ".join(str(fault).split()) or type(fault).__name__
 
 
-def of(fault: Exception, running: "Running", stopped: str | None) -> tuple[Signal, str]:
-    """The signal and the sentence for what stopped the transaction. `stopped`: who asked to stop, if anybody did."""
+def locked(what: str, by: str | None) -> str:
+    """The sentence for a lock that was waited for in vain."""
+    return f"{what} waited too long for a lock" + (f", which {by} holds" if by else "")
+
+
+def of(fault: Exception, running: "Running", stopped: str | None, blocked_by: str | None) -> tuple[Signal, str]:
+    """The signal and the sentence for what stopped the transaction.
+
+    `stopped`: who asked to stop; `blocked_by`: who was in the way; None where nobody was seen.
+    """
     at = running.statement
     where = f"statement {at}" if at else "the final checks" if running.at else "the checks before it"
     if isinstance(fault, Stopped):
@@ -52,8 +60,7 @@ def of(fault: Exception, running: "Running", stopped: str | None) -> tuple[Signa
     if guard.canceled(fault):
         return _canceled(running, where, stopped)
     if guard.lock_timed_out(fault):
-        by = f", which {running.blocked_by} holds" if running.blocked_at == running.at and running.blocked_by else ""
-        return Signal.TARGET_FAULT, f"{where} waited too long for a lock{by}"
+        return Signal.TARGET_FAULT, locked(where, blocked_by)
     if fault.sqlstate == _PARAMETERS:
         return Signal.SQL_ERROR, f"{where} asks for parameters, and a plan has none: {words(fault)}"
     if fault.sqlstate[:2] in _TROUBLE or fault.severity != "ERROR":

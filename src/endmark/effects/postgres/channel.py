@@ -109,9 +109,9 @@ class Channel:
         with contextlib.suppress(psycopg.Error, OSError):
             self._conn.close()
 
-    def ask(self, *steps: Step, silence: float, stop: Stop = _never) -> list[Reply]:
+    def ask(self, *steps: Step, silence: float, waiting: Callable[[float], None] = _nothing) -> list[Reply]:
         """Say all of `steps` and hear every reply. Raises as `talk` does."""
-        return list(self.talk(steps, silence=silence, stop=stop, keep=True))
+        return list(self.talk(steps, silence=silence, keep=True, waiting=waiting))
 
     def talk(
         self,
@@ -270,7 +270,7 @@ def _fault(result: pq.abc.PGresult) -> Fault:
 
     message = said(Field.MESSAGE_PRIMARY) or result.error_message.decode("utf-8", "replace").strip()
     if detail := said(Field.MESSAGE_DETAIL):
-        message = f"{message} ({detail})"
+        message = f"{message} ({detail.rstrip('.')})"
     severity = said(Field.SEVERITY_NONLOCALIZED) or "FATAL"  # none: libpq's own words, the connection broke
     return Fault(said(Field.SQLSTATE), message[:_SAID_MAX], severity, said(Field.SOURCE_FUNCTION))
 

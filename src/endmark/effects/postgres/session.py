@@ -22,18 +22,15 @@ _LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovac
 _MS_MAX = 2_000_000_000
 
 # From here on nothing that a plan or the role's settings made is in the way: names are looked up in pg_catalog alone.
-# The last few say how the catalogs are printed.
-OWN = Step(
-    b"""SELECT pg_catalog.set_config('role', 'none', true),
+# The last few say how the catalogs are printed; a commit is durable before it is acknowledged, whatever the plan set.
+_OWN = b"""SELECT pg_catalog.set_config('role', 'none', true),
 pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('jit', 'off', true),
-pg_catalog.set_config('statement_timeout', '60s', true), pg_catalog.set_config('lock_timeout', '60s', true),
+pg_catalog.set_config('statement_timeout', '60s', true), pg_catalog.set_config('lock_timeout', $1, true),
+pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
+WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('synchronous_commit') END, true),
 pg_catalog.set_config('quote_all_identifiers', 'off', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
 pg_catalog.set_config('intervalstyle', 'postgres', true), pg_catalog.set_config('timezone', 'UTC', true),
-pg_catalog.set_config('bytea_output', 'hex', true), pg_catalog.set_config('extra_float_digits', '1', true),
-pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
-WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('synchronous_commit') END, true)"""
-)
-# A commit is durable before it is acknowledged, whatever the plan set.
+pg_catalog.set_config('bytea_output', 'hex', true), pg_catalog.set_config('extra_float_digits', '1', true)"""
 _BEGIN = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE")
 _READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
 _ROLLBACK = Step(b"ROLLBACK")
@@ -42,6 +39,11 @@ _COMMIT = Step(b"COMMIT")
 _ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
 _ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
 _IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
+
+
+def own(lock_ms: int) -> Step:
+    """What goes before every question of ours; one waits at most `lock_ms` for a lock of somebody else."""
+    return Step(_OWN, (str(lock_ms),))
 
 
 class PostgresSession:
@@ -54,6 +56,7 @@ class PostgresSession:
         self._lock_ms = _ms(_LOCK_LEAST)
         self._locked = False
         self._seen: str | None = None  # the fingerprint as last read under the lock
+        self._blocked_by: str | None = None  # who is in the way of what runs now; None before anybody looked
 
     def __enter__(self) -> Self:
         return self
@@ -69,10 +72,10 @@ class PostgresSession:
         self._lock_ms = _ms(max(timeout, _LOCK_LEAST))
         self._seen = None
         with self._told():
-            replies = self._channel.ask(_BEGIN, OWN, holders.TRY_LOCK, silence=_ANSWER)
-            if replies[-1].rows != [("true",)]:
+            *_, tried, found = self._ask(_BEGIN, own(self._lock_ms), holders.TRY_LOCK, standing.ASK)
+            if tried.rows != [("true",)]:
                 self._wait_for_lock(timeout)
-            (found,) = self._channel.ask(standing.ASK, silence=_ANSWER)
+                (found,) = self._ask(standing.ASK)
         try:
             standing.believe(standing.read(found), self._target.identity, self._target.allow_owner)
         except CannotTry:
@@ -86,13 +89,14 @@ class PostgresSession:
             if timeout > 0:
                 wait = Step(b"SELECT pg_catalog.set_config('lock_timeout', $1, true)", (str(_ms(timeout)),))
                 longer = Step(b"SELECT pg_catalog.set_config('statement_timeout', '0', true)")
-                self._channel.ask(wait, longer, holders.LOCK, OWN, silence=timeout + _SLACK)
+                steps = (wait, longer, holders.LOCK, own(self._lock_ms))
+                self._channel.ask(*steps, silence=timeout + _SLACK)
                 return
         except Fault as fault:
             if not guard.lock_timed_out(fault):
                 raise
         self.rollback()
-        replies = self._channel.ask(_READ, OWN, holders.OF_TARGET, _ROLLBACK, silence=_ANSWER)
+        replies = self._ask(_READ, own(self._lock_ms), holders.OF_TARGET, _ROLLBACK)
         who = holders.words(replies[2]) or "another session, which has just ended"
         held = f"the target {self._target.identity} is locked by {who}"
         raise CannotTry(f"{held}. Nothing was written; try again when that is done.")
@@ -117,8 +121,13 @@ class PostgresSession:
         """Ask something that writes nothing: under the lock, or in a transaction that ends at once."""
         with self._told():
             if self._locked:
-                return self._channel.ask(question, silence=_ANSWER)[0]
-            return self._channel.ask(_READ, OWN, question, _ROLLBACK, silence=_ANSWER)[2]
+                return self._ask(question)[0]
+            return self._ask(_READ, own(self._lock_ms), question, _ROLLBACK)[2]
+
+    def _ask(self, *steps: Step) -> list[Reply]:
+        """Questions of ours, and who was in their way if they had to wait."""
+        self._blocked_by = None
+        return self._channel.ask(*steps, silence=_ANSWER, waiting=self._who_blocks)
 
     def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
         raise CannotTry(
@@ -141,7 +150,7 @@ class PostgresSession:
             after = self._finish(work, nonce, still, named)
             changed = " ".join(map(str, running.rows))
             counts = receipts.count(work, nonce, changed, len(running.rows), before, after)
-            *_, found = self._channel.ask(OWN, counts, receipts.read(work.job_id), silence=_ANSWER)
+            *_, found = self._ask(own(self._lock_ms), counts, receipts.read(work.job_id))
             written = Receipt(
                 work.job_id, len(work.statements), work.sha256, "applied", len(running.rows), changed, after
             )
@@ -153,7 +162,7 @@ class PostgresSession:
             raise Failed(failed.signal, failed.detail, failed.statement, len(running.rows)) from None
         except (Fault, Lost, Late, Stopped) as fault:
             self.rollback()
-            signal, detail = blame.of(fault, running, stop())
+            signal, detail = blame.of(fault, running, stop(), self._blocked_by)
             raise Failed(signal, detail, running.statement, len(running.rows)) from None
         except BaseException:
             self.rollback()
@@ -161,7 +170,7 @@ class PostgresSession:
 
     def _begin(self, work: Work, nonce: str) -> tuple[list[tuple[str | None, ...]], str]:
         """Write the receipt as `applying`: what named our tables before, and the transaction's number."""
-        named, begun, *_ = self._channel.ask(guard.NAMING, receipts.begin(work, nonce), *_ITS_OWN, silence=_ANSWER)
+        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *_ITS_OWN)
         return named.rows, begun.rows[0][0] or ""
 
     def _run_statements(self, running: "Running", still: Step, progress: Progress, stop: Stop) -> None:
@@ -175,7 +184,7 @@ class PostgresSession:
             _guarded(running.statements, still),
             silence=running.timeout + _SLACK,
             stop=stop,
-            waiting=lambda waited: self._who_blocks(running, waited),
+            waiting=self._who_blocks,
         )
         with contextlib.closing(replies):
             running.since = time.monotonic()
@@ -192,39 +201,30 @@ class PostgresSession:
                 if at and (often or not at % 64 or at == count):
                     progress(at, count)
                 running.next()
+                self._blocked_by = None
 
     def _finish(self, work: Work, nonce: str, still: Step, named: list[tuple[str | None, ...]]) -> str:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
-        replies = self._channel.ask(
-            _ONESELF,
-            OWN,
-            still,
-            guard.NAMING,
-            receipts.finish(work, nonce),
-            _IMMEDIATE,
-            _ONESELF,
-            OWN,
-            still,
-            fingerprint.ASK,
-            silence=_ANSWER,
-        )
+        ours = own(self._lock_ms)
+        prove = (_ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
+        replies = self._ask(*prove, _IMMEDIATE, _ONESELF, ours, still, fingerprint.ASK)
         new = [row for row in replies[3].rows if row not in named]
         if new:
             kind, name = new[0]
             raise Failed(Signal.FORBIDDEN_STATEMENT, f"the {kind} {name} names, or is named like, the receipts' table")
-        return replies[9].rows[0][0] or ""
+        return replies[-1].rows[0][0] or ""
 
-    def _who_blocks(self, running: "Running", waited: float) -> None:
+    def _who_blocks(self, waited: float) -> None:
         """Once for a statement that has waited for half of what it may: who is in its way. Later nobody can say."""
-        if running.blocked_at == running.at or waited * 2_000 < self._lock_ms:
+        if self._blocked_by is not None or waited * 2_000 < self._lock_ms:
             return
-        running.blocked_at, running.blocked_by = running.at, ""
+        self._blocked_by = ""
         with contextlib.suppress(CannotTry, Fault, Lost, Late):
             beside = self._target.connect()
             try:
                 question = holders.blocking(self._channel.pid)
-                replies = beside.ask(_READ, OWN, question, _ROLLBACK, silence=_SLACK)
-                running.blocked_by = holders.words(replies[2])
+                replies = beside.ask(_READ, own(self._lock_ms), question, _ROLLBACK, silence=_SLACK)
+                self._blocked_by = holders.words(replies[2])
             finally:
                 beside.close()
 
@@ -270,6 +270,8 @@ class PostgresSession:
         except (Fault, Lost, Late, Stopped) as fault:
             self.rollback()
             why = blame.words(fault)
+            if isinstance(fault, Fault) and guard.lock_timed_out(fault):
+                why = blame.locked("a look at it", self._blocked_by)
             raise CannotTry(f"the target {self._target.identity} cannot be used: {why}. Nothing was written.") from None
 
 
@@ -283,8 +285,6 @@ class Running:
         self.in_guard = True  # one stands before the first statement, too: it sets the timeouts
         self.since = time.monotonic()
         self.rows: list[int] = []
-        self.blocked_at: int | None = None
-        self.blocked_by = ""
 
     @property
     def statement(self) -> int | None:

@@ -8,7 +8,7 @@ import psycopg
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres.address import address
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Step
-from endmark.effects.postgres.session import OWN, PostgresSession
+from endmark.effects.postgres.session import PostgresSession, own
 
 OLDEST = 140_000
 _ANSWER = 10.0  # seconds
@@ -76,11 +76,11 @@ class PostgresTarget:
 
 def _place(channel: Channel) -> object:
     """The cluster's own number, where the role may read it, and the database's."""
-    begin, end = Step(b"BEGIN READ ONLY"), Step(b"ROLLBACK")
+    begin, end, ours = Step(b"BEGIN READ ONLY"), Step(b"ROLLBACK"), own(int(_ANSWER * 1_000))
     try:
-        replies = channel.ask(begin, OWN, Step(_PLACE.replace(b"{}", _SYSTEM)), end, silence=_ANSWER)
+        replies = channel.ask(begin, ours, Step(_PLACE.replace(b"{}", _SYSTEM)), end, silence=_ANSWER)
     except Fault as fault:
         if fault.sqlstate != "42501" or not channel.is_open:  # insufficient_privilege
             raise
-        replies = channel.ask(end, begin, OWN, Step(_PLACE.replace(b"{}", b"''")), end, silence=_ANSWER)[1:]
+        replies = channel.ask(end, begin, ours, Step(_PLACE.replace(b"{}", b"''")), end, silence=_ANSWER)[1:]
     return replies[2].rows[0]
