@@ -11,7 +11,7 @@ from tests.effects.postgres.relay import Relay
 from tests.effects.postgres.world import PostgresWorld
 from tests.support.faults import unflushed
 from tests.support.servers import within
-from tests.support.world import PATIENT, QUICK, plan_bytes
+from tests.support.world import PATIENT, QUICK, plan_bytes, work
 
 from endmark.apply_gate import Delivery
 from endmark.core import plan
@@ -262,15 +262,11 @@ def test_a_server_that_answers_nothing_is_given_up(world, monkeypatch):
     monkeypatch.setattr(channel, "_GRACE", 0.1)
     with Relay(world.database.url, swallow=b"endmark.begin_job(") as relay, PostgresTarget(relay.url).open() as found:
         found.lock(0)
+        found.fingerprint()
+        monkeypatch.setattr(session, "_ANSWER", 0.3)
         with pytest.raises(Failed, match="server did not"):
-            found.run(_work(), 1.0, lambda done, total: None, lambda: None)
+            found.run(work(["CREATE TABLE a (n int)"]), 1.0, lambda done, total: None, lambda: None)
     assert world.dump() == before
-
-
-def _work():
-    from tests.support.world import work
-
-    return work(["CREATE TABLE a (n int)"])
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,10 @@ class Database:
         with self.target.open() as session:
             return session.receipt(job_id)
 
+    def receipt_as(self, target, job_id):
+        with target.open() as session:
+            return session.receipt(job_id)
+
     def fingerprint(self):
         with self.target.open() as session:
             return session.fingerprint()

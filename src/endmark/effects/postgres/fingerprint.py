@@ -8,7 +8,7 @@ endmark keeps. Roles belong to the server and not to the database, so owners and
 """
 
 from endmark.effects.postgres.channel import Step
-from endmark.effects.postgres.functions import SCHEMA
+from endmark.effects.postgres.functions import SCHEMA, WHOLE
 
 
 def _no_extension(catalog: str, oid: str) -> str:
@@ -25,7 +25,7 @@ rel AS MATERIALIZED (SELECT c.oid, s.name || '.' || quote_ident(c.relname) AS na
         c.reloftype, c.relam
     FROM pg_class AS c JOIN space AS s ON s.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c', 'S')
-        AND c.oid NOT IN (SELECT tgrelid FROM pg_trigger WHERE tgfoid = to_regprocedure('{SCHEMA}.whole()'))
+        AND c.oid NOT IN (SELECT tgrelid FROM pg_trigger WHERE tgfoid IN {WHOLE})
         AND {_no_extension("pg_class", "c.oid")}),
 lines (line) AS (
 SELECT ROW('schema', name)::text FROM space WHERE {_no_extension("pg_namespace", "oid")}

@@ -13,6 +13,15 @@ JOBS = "schema_jobs"
 TRIGGER = "endmark_whole"
 NOT_WHOLE = "EM001"  # SQLSTATE: a transaction may not be committed before its job is finished
 NOT_OURS = "EM002"  # SQLSTATE: not the gate, or not in its turn
+# The trigger's function, by the catalogs: to_regprocedure would raise for a role that may not use the schema.
+WHOLE = (
+    "(SELECT w.oid FROM pg_proc AS w JOIN pg_namespace AS v ON v.oid = w.pronamespace "
+    f"WHERE v.nspname = '{SCHEMA}' AND w.proname = 'whole')"
+)
+COUNTS = (
+    "(SELECT w.oid FROM pg_class AS w JOIN pg_namespace AS v ON v.oid = w.relnamespace "
+    f"WHERE v.nspname = '{SCHEMA}' AND w.relname = '{RECEIPTS}')"
+)
 
 
 class Function(NamedTuple):

@@ -1,7 +1,7 @@
 """What a plan's statement may not do inside our transaction, and how the server itself is asked after each one."""
 
 from endmark.effects.postgres.channel import Fault, Reply, Step
-from endmark.effects.postgres.functions import JOBS, NOT_OURS, NOT_WHOLE, RECEIPTS
+from endmark.effects.postgres.functions import COUNTS, JOBS, NOT_OURS, NOT_WHOLE, RECEIPTS, WHOLE
 
 # Errors, and so makes the server skip whatever is in the pipeline behind it, once the transaction is no longer the one
 # that begin_job opened. Nothing in it can be shadowed, whatever the plan made or set. It also sets the timeouts anew.
@@ -88,7 +88,7 @@ def rows_changed(reply: Reply) -> int:
 NAMING = Step(
     f"""
 WITH ours AS (SELECT c.oid FROM pg_class AS c WHERE c.oid IN (SELECT t.tgrelid FROM pg_trigger AS t
-        WHERE t.tgfoid = to_regprocedure('endmark.whole()')) OR c.oid = to_regclass('endmark.{RECEIPTS}'))
+        WHERE t.tgfoid IN {WHOLE}) OR c.oid IN {COUNTS})
 SELECT 'relation', c.oid::regclass::text FROM pg_class AS c
     WHERE c.relname IN ('{JOBS}', '{RECEIPTS}') AND c.oid NOT IN (SELECT oid FROM ours)
 UNION ALL

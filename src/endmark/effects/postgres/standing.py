@@ -4,7 +4,7 @@ import msgspec
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres.channel import Reply, Step
-from endmark.effects.postgres.functions import FUNCTIONS, JOBS, RECEIPTS, SCHEMA, TRIGGER, digest
+from endmark.effects.postgres.functions import COUNTS, FUNCTIONS, JOBS, RECEIPTS, SCHEMA, TRIGGER, WHOLE, digest
 
 SETUP = "'endmark target setup' makes it ready, 'endmark target setup --print' shows how"
 
@@ -19,16 +19,17 @@ jobs AS (SELECT c.oid, n.nspname, c.relowner, n.nspowner, t.tgenabled = 'A' AND 
         AND t.tgtype = 21 AS guarded, c.relkind, c.relhasrules, c.relrowsecurity
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE t.tgname = '{TRIGGER}' AND c.relname = '{JOBS}'
-        AND t.tgfoid = to_regprocedure('{SCHEMA}.whole()') AND NOT t.tgisinternal),
-made AS (SELECT p.proowner, p.prosecdef, p.proconfig, p.prosrc, p.proname
-    FROM pg_proc AS p WHERE p.pronamespace = to_regnamespace('{SCHEMA}') AND p.proname IN ({_NAMES})),
-counts AS (SELECT to_regclass('{SCHEMA}.{RECEIPTS}') AS oid)
+        AND t.tgfoid IN {WHOLE} AND NOT t.tgisinternal),
+made AS (SELECT p.oid, p.proowner, p.prosecdef, p.proconfig, p.prosrc, p.proname, p.pronamespace
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname = '{SCHEMA}' AND p.proname IN ({_NAMES})),
+counts AS (SELECT {COUNTS} AS oid)
 SELECT (SELECT count(*) FROM jobs)::text,
     (SELECT min(nspname) FROM jobs),
     (SELECT min(pg_get_userbyid(relowner)) FROM jobs),
     (SELECT bool_and(guarded AND relkind = 'r' AND NOT relhasrules AND NOT relrowsecurity) FROM jobs)::text,
     (SELECT encode(sha256(convert_to(string_agg(prosrc, '' ORDER BY proname COLLATE "C"), 'UTF8')), 'hex') FROM made),
-    (SELECT bool_and(prosecdef AND proconfig = ARRAY['search_path=pg_catalog, pg_temp']
+    (SELECT bool_and(prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']
         AND proowner = (SELECT min(relowner::text)::oid FROM jobs)) AND count(*) = {len(FUNCTIONS)} FROM made)::text,
     (SELECT bool_and(c.relowner = j.relowner AND NOT c.relhastriggers AND NOT c.relhasrules AND c.relkind = 'r'
         AND (SELECT nspowner FROM pg_namespace WHERE nspname = '{SCHEMA}') = j.relowner)
@@ -44,6 +45,8 @@ SELECT (SELECT count(*) FROM jobs)::text,
         WHERE has_table_privilege(reach.oid, jobs.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
         OR has_table_privilege(reach.oid, counts.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')),
     (SELECT string_agg(rolname, ', ') FROM reach, jobs WHERE reach.oid = nspowner),
+    (SELECT bool_and(has_schema_privilege(session_user, pronamespace, 'USAGE')
+        AND (proname = 'whole' OR has_function_privilege(session_user, oid, 'EXECUTE'))) FROM made)::text,
     session_user::text
 """.encode()
 )
@@ -67,7 +70,7 @@ def read(reply: Reply) -> Standing:
     """What the reply to `ASK` says."""
     (row,) = reply.rows
     found, schema, owner, guarded, sources, own, counts, triggers = row[:8]
-    is_super, owners, may_make, strong, writers, schema_owners, role = row[8:]
+    is_super, owners, may_make, strong, writers, schema_owners, may_call, role = row[8:]
     faults: list[str] = []
     if found != "1" or schema is None:
         faults.append("it was not set up for endmark" if found == "0" else f"{found} tables have the receipts' trigger")
@@ -79,6 +82,7 @@ def read(reply: Reply) -> Standing:
                 ("the functions are not those that this release makes", sources == digest(schema)),
                 ("the functions do not run as the owner of schema_jobs", own == "true"),
                 (f"{SCHEMA}.{RECEIPTS} is not the table that was set up", counts == "true"),
+                (f"the role {role} is not the one it was set up for", may_call == "true"),
                 (f"another trigger stands on schema_jobs: {triggers}", triggers is None),
             )
             if not good
