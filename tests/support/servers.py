@@ -105,10 +105,10 @@ _INSTALL = ["apt-get", "install", "--yes", "--no-install-recommends", "postgresq
 
 def postgres():
     """A PostgreSQL server, by the URL of an administrator."""
-    return server("postgres", _find_postgres)
+    return server("postgres", find_postgres)
 
 
-def _find_postgres(given):
+def find_postgres(given):
     if given:
         return Server(given, [], None)
     me = pwd.getpwuid(os.geteuid()).pw_name

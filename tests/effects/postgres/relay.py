@@ -17,7 +17,7 @@ class Relay:
 
     def __init__(self, url, passes=True, swallow=None):
         known = conninfo_to_dict(url)
-        self._server = (known["host"], int(known["port"]))
+        self._server = (str(known["host"]), int(str(known["port"])))
         self._passes, self._swallow = passes, swallow
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]

@@ -105,6 +105,7 @@ BROKEN = {
     ),
     "a rule": ("CREATE RULE r AS ON DELETE TO schema_jobs DO INSTEAD NOTHING", "is not as it was set up"),
     "row security": ("ALTER TABLE schema_jobs ENABLE ROW LEVEL SECURITY", "is not as it was set up"),
+    "no key": ("ALTER TABLE schema_jobs DROP CONSTRAINT schema_jobs_pkey", "job_id is not unique"),
     "another function": (
         EMPTY,
         "the functions are not those",
