@@ -21,6 +21,7 @@ ROOMS = {
     "capture": "capture",
     "git": "git_reading",
     "proxy": "proxy",
+    "postgres": "postgres",
 }
 
 
