@@ -89,6 +89,7 @@ class Channel:
         self.pid = self._pg.backend_pid
         self._sent: deque[int] = deque()  # the size of each step that has no reply yet
         self._synced = False
+        self._count = 0  # of the steps sent
 
     @property
     def version(self) -> int:
@@ -111,7 +112,7 @@ class Channel:
 
     def ask(self, *steps: Step, silence: float, waiting: Callable[[float], None] = _nothing) -> list[Reply]:
         """Say all of `steps` and hear every reply. Raises as `talk` does."""
-        return list(self.talk(steps, silence=silence, keep=True, waiting=waiting))
+        return list(self.talk(steps, silence=silence, keep=True, prompt=0, waiting=waiting))
 
     def talk(
         self,
@@ -120,21 +121,24 @@ class Channel:
         silence: float,
         stop: Stop = _never,
         keep: bool = False,
+        prompt: int = 1,
         waiting: Callable[[float], None] = _nothing,
     ) -> Generator[Reply]:
         """The reply to each step, in order. At the first fault the server skips all that follow it.
 
         `silence`: seconds without any reply that are borne; `waiting` is told how many have passed; `keep`: rows are
-        wanted. Raises Fault, Late, Stopped (after the server was told to cancel) and Lost. Whoever stops listening
+        wanted; `prompt`: replies come at once for the first and then every so many steps, the others with those.
+        Raises Fault, Late, Stopped (after the server was told to cancel) and Lost. Whoever stops listening
         early leaves a connection whose transaction can only be rolled back.
         """
         if not self.is_open:
             raise Lost("the connection is closed")
         self._sent.clear()
+        self._count = 0
         self._synced = heard = False
         try:
             self._pg.enter_pipeline_mode()
-            yield from self._talk(iter(steps), silence, stop, keep, waiting)
+            yield from self._talk(iter(steps), silence, stop, keep, prompt, waiting)
             heard = self._drain()
         except psycopg.Error as error:
             self.close()
@@ -147,10 +151,16 @@ class Channel:
                 self._abandon()
 
     def _talk(
-        self, steps: Iterator[Step], silence: float, stop: Stop, keep: bool, waiting: Callable[[float], None]
+        self,
+        steps: Iterator[Step],
+        silence: float,
+        stop: Stop,
+        keep: bool,
+        prompt: int,
+        waiting: Callable[[float], None],
     ) -> Iterator[Reply]:
         pg, sent = self._pg, self._sent
-        self._send(steps)
+        self._send(steps, prompt)
         is_first = not keep  # of the results for one step
         while sent:
             if is_first:
@@ -169,10 +179,10 @@ class Channel:
             sent.popleft()
             is_first = not keep
             if len(sent) < _AHEAD // 2 and not self._synced:
-                self._send(steps)
+                self._send(steps, prompt)
             yield reply
 
-    def _send(self, steps: Iterator[Step]) -> None:
+    def _send(self, steps: Iterator[Step], prompt: int) -> None:
         """Send what may be sent now; after the last step a sync."""
         pg, ahead = self._pg, sum(self._sent)
         while len(self._sent) < _AHEAD and ahead < _AHEAD_BYTES:
@@ -183,9 +193,12 @@ class Channel:
                 return
             values = [None if value is None else value.encode() for value in step.values]
             pg.send_query_params(step.sql, values or None, [TEXT] * len(values) or None)
-            pg.send_flush_request()
+            if prompt and not self._count % prompt:
+                pg.send_flush_request()
+            self._count += 1
             self._sent.append(len(step.sql))
             ahead += len(step.sql)
+        pg.send_flush_request()  # else the server would keep its replies, and both would wait
 
     def _hear(self, result: pq.abc.PGresult, keep: bool) -> Reply:
         status = result.status

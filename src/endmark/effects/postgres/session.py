@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.postgres import blame, fingerprint, guard, holders, receipts, standing
+from endmark.effects.postgres import blame, fingerprint, guard, holders, places, receipts, standing
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
 from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
 
@@ -49,10 +49,10 @@ def own(lock_ms: int) -> Step:
 class PostgresSession:
     """See `effects.target.Session`."""
 
-    def __init__(self, target: "PostgresTarget", channel: Channel, place: object) -> None:
+    def __init__(self, target: "PostgresTarget", channel: Channel) -> None:
         self._target = target
         self._channel = channel
-        self.place = place
+        self._place: object = None
         self._lock_ms = _ms(_LOCK_LEAST)
         self._locked = False
         self._seen: str | None = None  # the fingerprint as last read under the lock
@@ -66,13 +66,22 @@ class PostgresSession:
     ) -> None:
         self._channel.close()  # the server rolls back what is open
 
+    @property
+    def place(self) -> object:
+        """The cluster's own number, where the role may read it, and the database's. Raises CannotTry."""
+        if self._place is None:
+            self._place = self._look(places.ASK).rows[0]
+        return self._place
+
     def lock(self, timeout: float) -> None:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
         on. Waits at most `timeout` seconds, and says who holds it."""
         self._lock_ms = _ms(max(timeout, _LOCK_LEAST))
         self._seen = None
         with self._told():
-            *_, tried, found = self._ask(_BEGIN, own(self._lock_ms), holders.TRY_LOCK, standing.ASK)
+            begin = (_BEGIN, own(self._lock_ms), holders.TRY_LOCK)
+            *_, tried, place, found = self._ask(*begin, places.ASK, standing.ASK)
+            self._place = place.rows[0]
             if tried.rows != [("true",)]:
                 self._wait_for_lock(timeout)
                 (found,) = self._ask(standing.ASK)
@@ -107,6 +116,12 @@ class PostgresSession:
         return self._seen
 
     def receipt(self, job_id: str) -> Receipt | None:
+        if self._place is None and self._target.believed is not None:  # one journey for both
+            with self._told():
+                replies = self._ask(_READ, own(self._lock_ms), places.ASK, receipts.read(job_id), _ROLLBACK)
+            self._place = replies[2].rows[0]
+            if self._place == self._target.believed:
+                return receipts.found(replies[3])
         if self._target.believed != self.place:
             found = standing.read(self._look(standing.ASK))
             standing.believe(found, self._target.identity, self._target.allow_owner)
@@ -184,6 +199,7 @@ class PostgresSession:
             _guarded(running.statements, still),
             silence=running.timeout + _SLACK,
             stop=stop,
+            prompt=2,  # a statement and its guard
             waiting=self._who_blocks,
         )
         with contextlib.closing(replies):

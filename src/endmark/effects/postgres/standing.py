@@ -18,7 +18,8 @@ reach AS (SELECT r.oid, r.rolname, r.rolsuper, r.rolcreaterole FROM pg_roles AS 
 jobs AS (SELECT c.oid, n.nspname, c.relowner, n.nspowner, t.tgenabled = 'A' AND t.tgdeferrable AND t.tginitdeferred
         AND t.tgtype = 21 AND EXISTS (SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid
             AND a.attnum = i.indkey[0] WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid
-            AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = 'job_id') AS guarded, c.relkind, c.relhasrules, c.relrowsecurity
+            AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = 'job_id') AS guarded,
+        c.relkind, c.relhasrules, c.relrowsecurity
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE t.tgname = '{TRIGGER}' AND c.relname = '{JOBS}'
         AND t.tgfoid IN {WHOLE} AND NOT t.tgisinternal),
@@ -80,7 +81,10 @@ def read(reply: Reply) -> Standing:
         faults += [
             said
             for said, good in (
-                (f"the trigger {TRIGGER} on schema_jobs is not as it was set up, or its job_id is not unique", guarded == "true"),
+                (
+                    f"the trigger {TRIGGER} on schema_jobs is not as it was set up, or its job_id is not unique",
+                    guarded == "true",
+                ),
                 ("the functions are not those that this release makes", sources == digest(schema)),
                 ("the functions do not run as the owner of schema_jobs", own == "true"),
                 (f"{SCHEMA}.{RECEIPTS} is not the table that was set up", counts == "true"),

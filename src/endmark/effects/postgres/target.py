@@ -8,13 +8,10 @@ import psycopg
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres.address import address
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Step
-from endmark.effects.postgres.session import PostgresSession, own
+from endmark.effects.postgres.session import PostgresSession
 
 OLDEST = 140_000
-_ANSWER = 10.0  # seconds
 _SETUP = 60.0  # seconds a statement of the set-up may wait
-_PLACE = b"SELECT oid::text, {} FROM pg_database WHERE datname = current_database()"
-_SYSTEM = b"(SELECT system_identifier::text FROM pg_control_system())"
 
 
 class PostgresTarget:
@@ -49,15 +46,7 @@ class PostgresTarget:
 
     def open(self) -> PostgresSession:
         """A session with the database. Raises CannotTry."""
-        channel = self.connect()
-        try:
-            return PostgresSession(self, channel, _place(channel))
-        except (Fault, Lost, Late) as fault:
-            channel.close()
-            raise CannotTry(f"the target {self.identity} cannot be used: {fault}. Nothing was written.") from None
-        except BaseException:
-            channel.close()
-            raise
+        return PostgresSession(self, self.connect())
 
     def set_up(self, statements: Sequence[str]) -> None:
         """Run the statements of `setup` in one transaction, as the role of this target's URL. Raises CannotTry."""
@@ -72,15 +61,3 @@ class PostgresTarget:
             channel.close()
         if tags[-1] != "COMMIT":
             raise CannotTry(f"{self.identity} could not be made ready: it answered with {tags[-1]}.")
-
-
-def _place(channel: Channel) -> object:
-    """The cluster's own number, where the role may read it, and the database's."""
-    begin, end, ours = Step(b"BEGIN READ ONLY"), Step(b"ROLLBACK"), own(int(_ANSWER * 1_000))
-    try:
-        replies = channel.ask(begin, ours, Step(_PLACE.replace(b"{}", _SYSTEM)), end, silence=_ANSWER)
-    except Fault as fault:
-        if fault.sqlstate != "42501" or not channel.is_open:  # insufficient_privilege
-            raise
-        replies = channel.ask(end, begin, ours, Step(_PLACE.replace(b"{}", b"''")), end, silence=_ANSWER)[1:]
-    return replies[2].rows[0]
