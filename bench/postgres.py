@@ -75,7 +75,7 @@ class _Bench:
         job_id, _, statements = ready
         with psycopg.connect(self.url) as conn:
             for statement in statements:
-                conn.execute(statement)  # type: ignore[arg-type]
+                conn.execute(statement)
             conn.execute(_JOB, (job_id, len(statements), "0" * 64))
 
 

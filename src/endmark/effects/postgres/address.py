@@ -1,5 +1,6 @@
 """What a URL says: how to connect, and one spelling for one place."""
 
+import re
 from urllib.parse import quote
 
 import msgspec
@@ -24,6 +25,7 @@ _PATIENCE = {
 # Ours, whatever the URL says: the statements are UTF-8, and who looks who holds a lock finds us by this name.
 _OURS = {"client_encoding": "UTF8", "application_name": "endmark"}
 # They name a place by what stands elsewhere, so that two spellings of one place could not be told.
+_PORTS = re.compile(r"[0-9,]*")
 _NOT_TAKEN = ("service", "servicefile", "replication")
 
 
@@ -40,7 +42,9 @@ def address(url: str) -> Address:
     try:
         given = {key: str(value) for key, value in conninfo_to_dict(url).items() if value not in (None, "")}
     except (psycopg.Error, ValueError, UnicodeError):  # its words may hold the password
-        raise CannotTry("the target's URL is not one that PostgreSQL knows. Nothing was written.") from None
+        given = {}
+    if not given or "\0" in url or not _PORTS.fullmatch(given.get("port", "")):
+        raise CannotTry("the target's URL is not one that PostgreSQL knows. Nothing was written.")
     for name in _NOT_TAKEN:
         if name in given:
             raise CannotTry(f"the target's URL has the option {name}, which is not taken here. Nothing was written.")

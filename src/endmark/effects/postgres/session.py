@@ -64,7 +64,8 @@ class PostgresSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._channel.close()  # the server rolls back what is open
+        self.rollback()  # said and heard, so that the lock is free when this returns
+        self._channel.close()
 
     @property
     def place(self) -> object:
