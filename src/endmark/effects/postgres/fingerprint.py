@@ -3,8 +3,9 @@
 In: every schema that is not PostgreSQL's; tables, views, columns in their order, defaults, constraints, indexes, rules,
 triggers and whether they are enabled, row security and its policies, sequences' definitions, functions, types, enum
 values in their order, domains, statistics; extensions and their versions instead of what they brought.
-Out: rows, sequences' present values, column options other than n_distinct (some servers count in them), owners, grants, comments, tablespaces, names of PostgreSQL's own making, and what
-endmark keeps. Roles belong to the server and not to the database, so owners and grants would make equal schemas differ.
+Out: rows, sequences' present values, owners, grants, comments, tablespaces, column options other than n_distinct (some
+servers count in them), names of PostgreSQL's own making, and what endmark keeps. Roles belong to the server and not to
+the database, so owners and grants would make equal schemas differ.
 """
 
 from endmark.effects.postgres.channel import Step
@@ -46,7 +47,8 @@ UNION ALL
 SELECT ROW('column', rel.name, row_number() OVER (PARTITION BY attrelid ORDER BY attnum),
         quote_ident(attname), format_type(atttypid, atttypmod), attnotnull, attidentity, attgenerated, attislocal,
         CASE WHEN attoptions::text LIKE '%n_distinct%' THEN (SELECT string_agg(o, ',' ORDER BY o)
-            FROM unnest(attoptions) AS o WHERE o LIKE 'n_distinct%') END, CASE WHEN attcollation <> t.typcollation THEN attcollation::regcollation END,
+            FROM unnest(attoptions) AS o WHERE o LIKE 'n_distinct%') END,
+        CASE WHEN attcollation <> t.typcollation THEN attcollation::regcollation END,
         pg_get_expr(adbin, adrelid))::text
     FROM pg_attribute AS a JOIN rel ON rel.oid = attrelid AND rel.relkind <> 'S' JOIN pg_type AS t ON t.oid = atttypid
     LEFT JOIN pg_attrdef AS d ON d.adrelid = attrelid AND d.adnum = attnum
