@@ -131,6 +131,14 @@ def test_work_stops_when_somebody_asks(world):
     assert world.apply("j2", ["CREATE TABLE slow (n int)"]).state == "applied"
 
 
+def test_rows_without_end_are_stopped_too(world):
+    asked = iter([None] * 6)
+    endless = "SELECT g FROM generate_series(1, 1000000000000) AS g"
+    outcome = world.apply("j1", [endless], more={"stop": lambda: next(asked, "SIGINT")}, options=PATIENT)
+    assert (outcome.state, outcome.signal) == ("failed", "interrupted")
+    assert world.receipts() == {}
+
+
 # --- others at the same database
 
 

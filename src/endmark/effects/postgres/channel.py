@@ -23,6 +23,7 @@ COPIES = "0A000"  # SQLSTATE feature_not_supported
 TEXT = 25  # the type `text`; every parameter of ours is one
 _AHEAD = 128  # messages sent and not yet replied to
 _AHEAD_BYTES = 256 * 1024
+_ROWS = 4_096  # rows of one result between two looks at `stop`
 _LOOK = 0.05  # seconds between two looks at the clock and at `stop`
 _GRACE = 5.0  # seconds that a server gets to obey a cancel
 _CANCEL = 3.0  # seconds that asking it to may take
@@ -161,7 +162,7 @@ class Channel:
     ) -> Iterator[Reply]:
         pg, sent = self._pg, self._sent
         self._send(steps, prompt)
-        is_first = not keep  # of the results for one step
+        is_first, rows = not keep, 0  # of the results for one step
         while sent:
             if is_first:
                 pg.set_single_row_mode()  # what a SELECT of the plan returns is not kept
@@ -172,7 +173,12 @@ class Channel:
             if result is None:
                 raise Lost("the server's replies do not fit what it was asked")
             if result.status == ExecStatus.SINGLE_TUPLE:
+                rows += 1
+                if not rows % _ROWS and (by := stop()) is not None:
+                    self.cancel()
+                    raise Stopped(by)
                 continue
+            rows = 0
             reply = self._hear(result, keep)
             if pg.get_result() is not None:  # None ends the results of each step
                 raise Lost("the server sent two results for one statement")
@@ -219,7 +225,7 @@ class Channel:
         pg, since = self._pg, time.monotonic()
         while True:
             unsent = pg.flush()
-            readable, _writable, _ = select.select([pg.socket], [pg.socket] if unsent else [], [], _LOOK)
+            readable = self._poll(bool(unsent))
             if readable:
                 pg.consume_input()
             if not pg.is_busy():
@@ -233,6 +239,12 @@ class Channel:
                 raise Late
             if not readable:
                 waiting(waited)
+
+    def _poll(self, unsent: bool) -> bool:
+        """Wait a little until there is something to read, or room to write: whether there is something to read."""
+        waiter = select.poll()  # select() knows no descriptors from 1024 on
+        waiter.register(self._pg.socket, select.POLLIN | (select.POLLOUT if unsent else 0))
+        return any(event & ~select.POLLOUT for _descriptor, event in waiter.poll(_LOOK * 1_000))
 
     def cancel(self) -> None:
         """Ask the server to end what it is at, on a connection of its own. Raises nothing."""
@@ -256,8 +268,7 @@ class Channel:
         while time.monotonic() < end:
             unsent = pg.flush()
             if pg.is_busy():
-                readable, _writable, _ = select.select([pg.socket], [pg.socket] if unsent else [], [], _LOOK)
-                if readable:
+                if self._poll(bool(unsent)):
                     pg.consume_input()
                 continue
             result = pg.get_result()

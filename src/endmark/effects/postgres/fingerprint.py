@@ -13,13 +13,14 @@ from endmark.effects.postgres.functions import SCHEMA, WHOLE
 
 
 def _no_extension(catalog: str, oid: str) -> str:
-    return f"{oid} NOT IN (SELECT objid FROM pg_depend WHERE classid = '{catalog}'::regclass AND deptype = 'e')"
+    return f"{oid} NOT IN (SELECT objid FROM brought WHERE classid = '{catalog}'::regclass)"
 
 
 # Asked with search_path = pg_catalog, so that every name is printed with its schema.
 ASK = Step(
     f"""
-WITH space AS MATERIALIZED (SELECT oid, quote_ident(nspname) AS name FROM pg_namespace
+WITH brought AS MATERIALIZED (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
+space AS MATERIALIZED (SELECT oid, quote_ident(nspname) AS name FROM pg_namespace
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' AND nspname <> '{SCHEMA}'),
 rel AS MATERIALIZED (SELECT c.oid, s.name || '.' || quote_ident(c.relname) AS name, c.relkind, c.relpersistence,
         c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relreplident, c.reloptions, c.relpartbound,
