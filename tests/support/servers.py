@@ -140,8 +140,10 @@ def start_postgres(*settings):
         if user:
             shutil.chown(folder, user)
         _as(user, [programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C"])
-        options = f"-p {port} -k {folder} -c listen_addresses=127.0.0.1 " + " ".join(f"-c {one}" for one in settings)
-        _as(user, [programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-t", "60", "-o", options, "start"])
+        with (data / "postgresql.conf").open("a") as conf:
+            own = (f"port = {port}", "listen_addresses = '127.0.0.1'", f"unix_socket_directories = '{folder}'")
+            conf.write("\n".join(["", *own, *settings, ""]))
+        _as(user, [programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-t", "60", "start"])
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
@@ -153,7 +155,12 @@ def restart_postgres(private):
     """End a private server at once, as a power cut would, and start it again."""
     subprocess.run(private.stop, check=True, capture_output=True, timeout=60)
     start = [word for word in private.stop if word not in ("-m", "immediate", "stop")]
-    subprocess.run([*start, "-w", "-t", "60", "start", "-l", f"{private.folder}/log"], check=True, timeout=90)
+    subprocess.run(
+        [*start, "-w", "-t", "60", "start", "-l", f"{private.folder}/log"],
+        check=True,
+        timeout=90,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def _postgres_programs():

@@ -1,6 +1,7 @@
 """kill -9 of the gate, and of the server, at moments by chance."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from tests.support.world import PATIENT
 
 from endmark.core import strictjson
 from endmark.core.refusal import CannotTry
+from endmark.effects.target import Failed
 
 
 def look(world, n):
@@ -65,41 +67,60 @@ def test_two_hundred_kills_leave_all_or_nothing(world):
     print(dict(found))
 
 
-@pytest.mark.soak
-def test_a_server_that_is_ended_at_once_leaves_all_or_nothing(tmp_path):
-    """`pg_ctl stop -m immediate`, as a power cut would, on a server of its own; the log brings back what was said."""
+@pytest.fixture(scope="module")
+def private():
+    """A server of its own, which may be ended at any time, with what a default one has switched off."""
     try:
-        private = start_postgres()
+        started = start_postgres("max_prepared_transactions = 5")
     except NoServer as why:
         pytest.skip(f"not tested: {why}")
-    cluster = Cluster(private.url, "endmark_power")
+    cluster = Cluster(started.url, "endmark_power")
     try:
         cluster.make()
         with cluster.database(1) as database:
-            world = PostgresWorld(tmp_path, database)
-            found: Counter[str] = Counter()
-            for n in range(25):
-                at = threading.Event()
-
-                def reached(done, _total, at=at, n=n):
-                    if done > n * 41 // 25:
-                        at.set()
-
-                def end(at=at):
-                    at.wait(30)
-                    restart_postgres(private)
-
-                power = threading.Thread(target=end)
-                power.start()
-                try:
-                    world.apply(f"j{n}", statements(n), options=PATIENT, more={"progress": reached})
-                except CannotTry:
-                    found["could not try"] += 1
-                at.set()
-                power.join()
-                assert world.reconcile(lock_timeout=30).left == []
-                found[look(world, n)] += 1
-                world.check_books_agree()
-            assert found["nothing"] >= 1
+            yield started, database
     finally:
-        subprocess.run(private.stop, check=False, capture_output=True)
+        subprocess.run(started.stop, check=False, capture_output=True)
+        shutil.rmtree(started.folder or "", ignore_errors=True)
+
+
+@pytest.mark.soak
+def test_a_transaction_cannot_be_prepared_for_a_later_commit(private):
+    _, database = private
+    before = database.dump()
+    with pytest.raises(Failed, match="statement 2 may not end the transaction"):
+        database.run(["CREATE TABLE a (n integer)", "PREPARE TRANSACTION 'later'", "SELECT 1"], "prepared")
+    assert database.query("SELECT count(*) FROM pg_prepared_xacts") == [(0,)]
+    assert database.dump() == before
+
+
+@pytest.mark.soak
+def test_a_server_that_is_ended_at_once_leaves_all_or_nothing(tmp_path, private):
+    """`pg_ctl stop -m immediate`, as a power cut would; the log brings back what was acknowledged."""
+    started, database = private
+    world = PostgresWorld(tmp_path, database)
+    found: Counter[str] = Counter()
+    for n in range(25):
+        at = threading.Event()
+
+        def reached(done, _total, at=at, n=n):
+            if done > n * 41 // 25:
+                at.set()
+
+        def end(at=at):
+            at.wait(30)
+            restart_postgres(started)
+
+        power = threading.Thread(target=end)
+        power.start()
+        try:
+            world.apply(f"j{n}", statements(n), options=PATIENT, more={"progress": reached})
+        except CannotTry:
+            found["could not try"] += 1
+        at.set()
+        power.join()
+        assert world.reconcile(lock_timeout=30).left == []
+        found[look(world, n)] += 1
+        world.check_books_agree()
+    assert found["nothing"] >= 1
+    print(dict(found))

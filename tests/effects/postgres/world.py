@@ -126,7 +126,11 @@ class Database:
 
     def query(self, sql, *values):
         """As the administrator."""
-        cursor = self.admin.execute(sql, values or None)
+        try:
+            cursor = self.admin.execute(sql, values or None)
+        except psycopg.OperationalError:  # the server was started anew meanwhile
+            self.close()
+            cursor = self.admin.execute(sql, values or None)
         return cursor.fetchall() if cursor.description else []
 
     def cluster_query(self, sql):
