@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from endmark.effects.destroys import NOT_UNDERSTOOD, destroys
+from endmark.effects.destroys import NOT_UNDERSTOOD, destroys, dialect_of
 
 SAYS = {
     "DROP TABLE IF EXISTS main.users": "drops the table main.users and every row in it",
@@ -89,3 +89,11 @@ def test_the_parser_is_quiet(caplog, capfd):
 )
 def test_it_never_raises(statement):
     assert all(isinstance(clause, str) for clause in destroys(statement))
+
+
+def test_a_target_is_read_in_its_own_dialect():
+    assert dialect_of("postgresql://h:5432/d") == "postgres"
+    assert dialect_of("mariadb://h:3306/d") == "mysql"
+    assert dialect_of("sqlite:////a.db") == dialect_of(None) == "sqlite"
+    rename = "ALTER TABLE users ALTER COLUMN name TYPE integer USING name::integer"
+    assert destroys(rename, "postgres")

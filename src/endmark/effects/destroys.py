@@ -9,6 +9,14 @@ NOT_UNDERSTOOD = "not understood; read it yourself"
 _LONGEST = 100_000  # characters; the parser is slow, and nobody reads an opinion about a longer one
 
 
+_DIALECTS = {"postgresql": "postgres", "mariadb": "mysql", "mysql": "mysql"}
+
+
+def dialect_of(target: str | None) -> str:
+    """The dialect in which statements for a target are read, by its identity; SQLite's where there is none."""
+    return _DIALECTS.get((target or "").partition(":")[0], "sqlite")
+
+
 def destroys(statement: str, dialect: str = "sqlite") -> tuple[str, ...]:
     """One clause for each thing that `statement` drops, deletes, overwrites or renames; none for a harmless one.
 

@@ -81,7 +81,7 @@ def road(
 
 def show_plan(plan: Plan, outcome: Outcome, place: Place, fingerprint: str) -> None:
     """The plan before the question, to standard error."""
-    from endmark.effects.destroys import destroys
+    from endmark.effects.destroys import destroys, dialect_of
 
     say(f"Job {safe(plan.job_id)}, {many(plan.stmt_count, 'statement')} for {safe(place.title)}")
     for name, value in (
@@ -91,9 +91,10 @@ def show_plan(plan: Plan, outcome: Outcome, place: Place, fingerprint: str) -> N
         ("evidence", safe(", ".join(outcome.evidence))),
     ):
         say(f"  {name:<9} {value}")
+    dialect = dialect_of(place.target.identity)
     shown, hidden = 0, 0
     for number, statement in enumerate(plan.statements, 1):
-        lines = list(statement_lines(number, statement, destroys(statement)))
+        lines = list(statement_lines(number, statement, destroys(statement, dialect)))
         if shown > _LINES_SHOWN:
             hidden += 1
             lines = [line for line in lines if line.startswith(_WARNS)]  # what it destroys is always shown

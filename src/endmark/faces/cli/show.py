@@ -72,17 +72,17 @@ _RECORD = (
 
 def _statements(job: Job, entry: Entry) -> tuple[list[dict[str, Any]], str]:
     """Each statement with what is known of it; or none, and why."""
-    from endmark.effects.destroys import destroys
+    from endmark.effects.destroys import destroys, dialect_of
 
     try:
         plan = job.plan
     except CannotTry as fault:
         return [], fault.detail
-    rows = entry.statement_rows or ()
+    rows, dialect = entry.statement_rows or (), dialect_of(entry.target)
     return [
         {
             "sql": statement,
-            "destroys": destroys(statement),
+            "destroys": destroys(statement, dialect),
             "rows_changed": rows[at] if at < len(rows) else None,
             "down": plan.down[at] if plan.down else None,
         }
