@@ -15,7 +15,6 @@ from bench.measure import Row, as_json, fsync_seconds, show
 ROOMS = {
     "reading": "reading",
     "applying": "applying",
-    "postgres": "postgres",
     "processes": "processes",
     "ledger": "ledger_scale",
     "wires": "wires",
