@@ -15,6 +15,7 @@ from bench.measure import Row, as_json, fsync_seconds, show
 ROOMS = {
     "reading": "reading",
     "applying": "applying",
+    "mariadb": "mariadb",
     "processes": "processes",
     "ledger": "ledger_scale",
     "wires": "wires",

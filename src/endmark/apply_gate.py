@@ -15,17 +15,25 @@ from pathlib import Path
 import msgspec
 
 from endmark.core import plan, proof
-from endmark.core.evidence import LEVELS, Level
+from endmark.core.evidence import UNDONE_BY_DOWNS, Level
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import WITHOUT_EFFECT, State
-from endmark.effects.target import Failed, Progress, Ran, Session, Stop, Target, Work
-from endmark.intake import Delivery, Intake
+from endmark.effects.target import Failed, InDoubt, Partial, Progress, Ran, Session, Stop, Target, Work
+from endmark.intake import Delivery, Intake, still_good_enough
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved, New, stamp
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import BACKING_UP, STANDS, settle
+from endmark.settle import (
+    BACKING_UP,
+    STANDS,
+    check_free,
+    last_word,
+    partial_outcome,
+    settle,
+    unsettled,
+)
 
 __all__ = ["ApplyGate", "Delivery", "Options"]
 
@@ -104,6 +112,7 @@ class ApplyGate:
                 if owner is None:
                     raise
                 return self._intake.known(owner, new)  # the same job came twice, and the other one is at work
+            check_free(self._ledger, session, target)
             refused = self._refuse_foreign_receipt(session, proven_plan, new)
             if refused is not None:
                 return refused
@@ -137,10 +146,11 @@ class ApplyGate:
             return self._intake.for_another_target(entry, target.identity)
         if entry.state not in (State.STAGED, State.APPROVED):
             return outcome_of(entry)
-        _still_good_enough(entry, options)
+        still_good_enough(entry, options.min_evidence, options.max_statements)
         staged_plan = self.plan_of(entry)
         with target.open() as session:
             session.lock(options.lock_timeout)
+            check_free(self._ledger, session, target)
             return self._run_staged(session, target, entry, staged_plan, options, approver, shown_fingerprint)
 
     def decline(self, attempt_id: str, approver: str, reason: str) -> Outcome:
@@ -312,12 +322,16 @@ class ApplyGate:
             ran = session.run(self._work(entry, staged_plan), options.statement_timeout, self._progress, self._stop)
             if not self._ledger.stands():
                 session.rollback()
-                return _unsettled(entry, f"everything was rolled back, for {_LEDGER_GONE}")
+                return unsettled(entry, f"everything was rolled back, for {_LEDGER_GONE}")
             # A row that is no longer `applying` was settled by somebody who took our lock for lost: do not commit.
             if (now := self._must_get(entry.attempt_id)).state is not State.APPLYING:
                 return outcome_of(now)
         except Failed as failed:
             return self._failed(entry, failed, backup)
+        except Partial as partial:
+            return partial_outcome(self._ledger, entry, partial, self._clock())
+        except InDoubt as doubt:
+            return self._doubtful(entry, doubt.detail)
         except CannotTry as fault:
             return self._failed(entry, Failed(Signal.TARGET_FAULT, fault.detail.rstrip(".")), backup)
         try:
@@ -338,6 +352,7 @@ class ApplyGate:
             after=staged_plan.after,
             retry_of=staged_plan.retry_of,
             reverts=staged_plan.after[0] if entry.kind == "revert" else None,
+            down=staged_plan.down,
         )
 
     def _failed(self, entry: Entry, failed: Failed, backup: Path | None) -> Outcome:
@@ -351,6 +366,7 @@ class ApplyGate:
                 signal=failed.signal,
                 detail=failed.detail,
                 statements_run=failed.statements_run,
+                evidence=(UNDONE_BY_DOWNS,) if failed.undone else None,
                 backup=None if backup is None or not backup.exists() else str(backup),
                 data={"statement": failed.statement},
             )
@@ -358,7 +374,7 @@ class ApplyGate:
             entry = moved.entry
         except CannotTry as fault:
             why = f"{failed.detail}. Everything was rolled back, but the ledger could not be told: {fault.detail}"
-            return _unsettled(entry, why)
+            return unsettled(entry, why)
         return outcome_of(entry)
 
     def _verify(
@@ -372,13 +388,16 @@ class ApplyGate:
         said = doubt or "the commit was acknowledged"
         try:
             with target.open() as session:
-                receipt = session.receipt(entry.job_id or "")
+                receipt, how = session.receipt(entry.job_id or ""), None
                 if receipt is None or doubt is not None:
                     ran_in.rollback()
                     session.lock(0)  # without it the look-up could lie
-                    receipt = session.receipt(entry.job_id or "")
+                    ended = last_word(session, entry.job_id or "", self._stop)
+                    receipt, how = ended.receipt, ended.how
                 moved = session.place != ran_in.place
-        except CannotTry as fault:
+        except Partial as partial:
+            return partial_outcome(self._ledger, entry, partial, self._clock())
+        except (CannotTry, InDoubt) as fault:
             return self._doubtful(entry, f"{said}, and the receipt could not be read back: {fault.detail}")
         try:
             if moved:  # not `failed`: what was committed stands in a file that is elsewhere now
@@ -387,9 +406,9 @@ class ApplyGate:
                 said = f"{doubt.rstrip('.')}, and the target has no receipt"
                 return self._failed(entry, Failed(Signal.TARGET_FAULT, said), backup)
             if ran is None or receipt is None or (receipt.sha256, receipt.status) != (entry.sha256, "applied"):
-                return outcome_of(settle(self._ledger, entry, receipt, self._clock()))
+                return outcome_of(settle(self._ledger, entry, receipt, self._clock(), how))
             if not self._ledger.stands():
-                return _unsettled(entry, f"{said} and the receipt stands, but {_LEDGER_GONE}")
+                return unsettled(entry, f"{said} and the receipt stands, but {_LEDGER_GONE}")
             entry = self._ledger.move(
                 entry.attempt_id,
                 State.APPLYING,
@@ -399,20 +418,21 @@ class ApplyGate:
                 statements_run=len(ran.rows_changed),
                 statement_rows=ran.rows_changed if len(ran.rows_changed) <= _ROWS_KEPT else None,
                 fingerprint_after=ran.fingerprint_after,
+                evidence=ran.evidence or None,
                 backup=None if backup is None else str(backup),
                 durable=False,
             )
         except Moved as faster:
             entry = faster.entry
         except CannotTry as fault:
-            return _unsettled(entry, f"{said} and the receipt stands, but the ledger could not be told: {fault.detail}")
+            return unsettled(entry, f"{said} and the receipt stands, but the ledger could not be told: {fault.detail}")
         return outcome_of(entry)
 
     def _doubtful(self, entry: Entry, why: str) -> Outcome:
         with contextlib.suppress(CannotTry):
             self._ledger.note(entry.attempt_id, "unverified", self._clock(), {"why": why})
             entry = self._must_get(entry.attempt_id)
-        return _unsettled(entry, why)
+        return unsettled(entry, why)
 
     def _must_get(self, attempt_id: str) -> Entry:
         entry = self._ledger.get(attempt_id)
@@ -423,24 +443,3 @@ class ApplyGate:
 
 def _identity(target: Target | None) -> str | None:
     return None if target is None else target.identity
-
-
-def _unsettled(entry: Entry, why: str) -> Outcome:
-    """A job that the ledger still calls `applying`, with what is known of it."""
-    detail = f"{why[:1].upper()}{why[1:].rstrip('.')}. 'endmark reconcile' settles it."
-    return msgspec.structs.replace(outcome_of(entry), detail=detail)
-
-
-def _still_good_enough(entry: Entry, options: Options) -> None:
-    """A job may have been staged before its target, or what the target demands, was known. Raises CannotTry."""
-    level = LEVELS[entry.level or Level.BARE.word]
-    if level < options.min_evidence:
-        raise CannotTry(
-            f"the target demands the evidence {options.min_evidence.word}, job {entry.job_id} is {level.word}. "
-            "Nothing was written."
-        )
-    if options.max_statements is not None and (entry.stmt_count or 0) > options.max_statements:
-        raise CannotTry(
-            f"job {entry.job_id} has {entry.stmt_count} statements, the target takes at most "
-            f"{options.max_statements}. Nothing was written."
-        )

@@ -10,11 +10,11 @@ import msgspec
 from endmark.core import mc1, plan, proof
 from endmark.core.decision import row_of
 from endmark.core.dsse import Verify
-from endmark.core.evidence import Level
+from endmark.core.evidence import LEVELS, Level
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
 from endmark.core.proof import Form, Proven
-from endmark.core.refusal import Refused, Signal
+from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import WITHOUT_EFFECT, State
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, New
@@ -193,4 +193,19 @@ def _check_demands(
             proven.received_bytes,
             proven.expected_bytes,
             f"{proven_plan.stmt_count} statements arrived, the target takes at most {max_statements}",
+        )
+
+
+def still_good_enough(entry: Entry, min_evidence: Level, max_statements: int | None) -> None:
+    """A job may have been staged before its target, or what the target demands, was known. Raises CannotTry."""
+    level = LEVELS[entry.level or Level.BARE.word]
+    if level < min_evidence:
+        raise CannotTry(
+            f"the target demands the evidence {min_evidence.word}, job {entry.job_id} is {level.word}. "
+            "Nothing was written."
+        )
+    if max_statements is not None and (entry.stmt_count or 0) > max_statements:
+        raise CannotTry(
+            f"job {entry.job_id} has {entry.stmt_count} statements, the target takes at most "
+            f"{max_statements}. Nothing was written."
         )

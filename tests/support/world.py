@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from endmark.apply_gate import ApplyGate, Delivery, Options
 from endmark.core import plan, strictjson
@@ -135,7 +136,7 @@ class World:
         self.folder = folder
         self.path = folder / "target.db"
         self.ledger = folder / "book" / "ledger.db"
-        self.target = SqliteTarget(self.path)
+        self.target: Any = SqliteTarget(self.path)
         if mode is not None:
             self.ledger.parent.mkdir(parents=True)
             make_database(self.path, mode, statements)

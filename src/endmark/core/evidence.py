@@ -26,3 +26,9 @@ WITNESS = ("count-before-statements", "trailer-last")
 UNCOVERED = "digest-does-not-cover:job_id,after,retry_of,base"
 RECEIPT_FOUND = "receipt-found"  # settled by the receipt in the target, not by the gate that wrote it
 REVERTED = "reverted"  # applied once, undone since; `reverted-by:JOB` where the ledger knows by whom
+# Of engines whose DDL commits by itself.
+JOURNAL = "journal"  # the statements ran one by one, each with its line in the target's journal
+UNREHEARSED = "unrehearsed"  # a single statement, and the account could make no copy of the schema to try it on
+ONE_ACCOUNT = "one-account"  # who runs the statements could write the receipts; reading the statements prevents it
+UNDONE_BY_DOWNS = "undone-by-downs"  # what had run was undone by its downs, and the schema is the one from before
+TARGET_GONE = "target-gone"  # closed by a person: nobody can say any more what became of it

@@ -32,15 +32,17 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 def standing(state: State, signal: Signal) -> tuple[int, Next]:
     """The exit code and the next step of a job that stands in `state` because of `signal` (X2, X4)."""
+    if state is State.PARTIAL:
+        return EXIT[state], Next.ASK  # whatever stopped it
+    if state is State.SETTLED:
+        return EXIT[state], Next.NONE
     if signal is Signal.TARGET_FAULT:
         return 20, Next.RESEND  # rolled back, and no fault of the plan's
     if signal is Signal.ID_REUSED:
         return EXIT[state], Next.NONE
     if state in (State.STAGED, State.APPROVED, State.APPLYING, State.RECEIVED):
         return EXIT[state], Next.WAIT
-    if state is State.PARTIAL:
-        return EXIT[state], Next.ASK
-    if state in (State.APPLIED, State.SETTLED, State.DECLINED):
+    if state in (State.APPLIED, State.DECLINED):
         return EXIT[state], Next.NONE
     return EXIT[state], row_of(signal).next
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 import msgspec
 
@@ -32,7 +32,10 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """One job to run: the statements in order, and what its receipt says. `at` is RFC 3339 UTC."""
+    """One job to run: the statements in order, and what its receipt says. `at` is RFC 3339 UTC.
+
+    `down[i]` undoes `statements[i]`: for engines whose DDL commits by itself, where a job is undone by its downs.
+    """
 
     job_id: str
     attempt_id: str
@@ -42,27 +45,41 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     after: Sequence[str] = ()
     retry_of: str | None = None
     reverts: str | None = None
+    down: Sequence[str] | None = None
 
 
 class Ran(msgspec.Struct, frozen=True):
-    """What ran and is ready to be committed: rows changed by each statement, and the schema's fingerprint then."""
+    """What ran and is ready to be committed: rows changed by each statement, and the schema's fingerprint then.
+
+    `evidence` says how it ran where that is not in one transaction under a guard of the engine's own.
+    """
 
     rows_changed: tuple[int, ...]
     fingerprint_after: str
+    evidence: tuple[str, ...] = ()
 
 
 class Failed(Exception):
-    """The job did not go through and everything it did was rolled back.
+    """The job did not go through and everything it did was rolled back, or `undone` by its downs.
 
     `statement` counts from 1 and is None where no statement is to blame; `statements_run` had run before.
     """
 
-    def __init__(self, signal: Signal, detail: str, statement: int | None = None, statements_run: int = 0) -> None:
+    def __init__(
+        self,
+        signal: Signal,
+        detail: str,
+        statement: int | None = None,
+        statements_run: int = 0,
+        *,
+        undone: bool = False,
+    ) -> None:
         super().__init__(detail)
         self.signal = signal
         self.detail = detail
         self.statement = statement
         self.statements_run = statements_run
+        self.undone = undone
 
 
 class Session(Protocol):
@@ -110,3 +127,49 @@ class Target(Protocol):
 
     def is_file(self, path: Path) -> bool:
         """Whether `path` is this target's own file (the ledger must not be)."""
+
+
+class Partial(Exception):
+    """Some of a job stands and could not be undone: only where an engine's DDL commits by itself.
+
+    `statements_run` of `statements` stand, as far as it is known.
+    """
+
+    def __init__(self, signal: Signal, detail: str, statements_run: int, statements: int) -> None:
+        super().__init__(detail)
+        self.signal = signal
+        self.detail = detail
+        self.statements_run = statements_run
+        self.statements = statements
+
+
+class InDoubt(Exception):
+    """What became of a job cannot be known now; whoever has the target's lock later can tell."""
+
+    def __init__(self, detail: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An interrupted job brought to its end: its receipt, or None where nothing of it stands, and `how` that came."""
+
+    receipt: Receipt | None
+    how: str | None = None
+
+
+@runtime_checkable
+class Stepwise(Protocol):
+    """What the session of an engine whose DDL commits by itself has beside `Session`. All of it needs the lock."""
+
+    def unsettled(self) -> str | None:
+        """Why no job may run here: one stands half done. None when nothing does. Raises CannotTry."""
+
+    def recover(self, job_id: str, stop: Stop) -> Ended:
+        """Bring an interrupted job to its end, or undo it. Raises Partial, InDoubt and CannotTry."""
+
+    def settle(self, job_id: str) -> str:
+        """A person took charge of what a partial job left: no longer hold others up. Returns the fingerprint.
+
+        Raises CannotTry.
+        """

@@ -69,16 +69,19 @@ def now() -> datetime:
 
 def target_at(url: str, *, allow_owner: bool = False) -> Target:
     """The target that a URL names: `sqlite:///relative.db` or `sqlite:////absolute.db`, as in SQLAlchemy, or
-    `postgresql://user@host/database`.
+    `postgresql://user@host/database`, or `mariadb://user:password@host/database`.
 
     `allow_owner`: take a PostgreSQL role that could write receipts by itself. Raises CannotTry for anything else.
     """
     scheme, colon, rest = url.partition("://")
     if colon and scheme in ("postgresql", "postgres"):
         return _postgres(url, allow_owner)
+    if colon and scheme in ("mariadb", "mysql"):
+        return _mariadb(url)
     if not colon or scheme != "sqlite":
         raise CannotTry(
-            f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE or postgresql://... was expected."
+            f"{_safe(url)} is not a target endmark can write to; sqlite:///FILE, postgresql://... or mariadb://... was "
+            "expected."
         )
     if not rest.startswith("/") or rest == "/":
         raise CannotTry(
@@ -103,6 +106,17 @@ def _postgres(url: str, allow_owner: bool) -> Target:
             "pip install 'endmark[postgres]' brings it."
         ) from None
     return PostgresTarget(url, allow_owner)
+
+
+def _mariadb(url: str) -> Target:
+    try:
+        from endmark.effects.mariadb import MariadbTarget
+    except ImportError:
+        raise CannotTry(
+            "a MariaDB target needs PyMySQL, which is not installed. Nothing was written; "
+            "pip install 'endmark[mariadb]' brings it."
+        ) from None
+    return MariadbTarget(url)
 
 
 def _safe(url: str) -> str:
@@ -260,6 +274,17 @@ class Gate:
         timeout = self.options.lock_timeout if lock_timeout is None else lock_timeout
         return reconcile(self.ledger, lambda identity: self.target(self._target_of(identity)), now, timeout)
 
+    def reconcile_at(self, target: Target) -> Settled:
+        """The same for the jobs of `target` alone, without waiting for its lock."""
+        from endmark.reconcile import reconcile
+
+        def only(identity: str) -> Target:
+            if identity != target.identity:
+                raise CannotTry("another target was named")
+            return target
+
+        return reconcile(self.ledger, only, now, 0.0)
+
 
 class Job:
     """One job of a gate. `outcome` is what the ledger said of it when this object last looked.
@@ -303,6 +328,27 @@ class Job:
     def decline(self, *, approver: str | None = None, reason: str = "") -> Outcome:
         """End a staged job without effect."""
         self.outcome = self._gate.doing.decline(self.outcome.attempt_id or "", approver or "python", reason)
+        return self.outcome
+
+    def settle(self, target: str | Target, *, person: str, reason: str, gone: bool = False) -> Outcome:
+        """Take charge of a partial job as `person`, so that `target` takes jobs again; any other stays what it is.
+
+        `gone`: the target is gone for ever; also for a job that stands `applying`. Raises CannotTry, also when a target
+        that was said to be gone can be reached.
+        """
+        from endmark.reconcile import settle_as_gone, settle_by_hand
+
+        where = self._gate.target(target)
+        entry = self._gate.ledger.get(self.outcome.attempt_id or "")
+        if entry is None:
+            raise CannotTry("the job is no longer in the ledger.")
+        if entry.target not in (None, where.identity):
+            raise CannotTry(f"the job's target is {entry.target}. Nothing was done.")
+        if gone:
+            self.outcome = settle_as_gone(self._gate.ledger, entry, where, person, reason, now())
+        else:
+            wait = self._gate.options.lock_timeout
+            self.outcome = settle_by_hand(self._gate.ledger, entry, where, wait, person, reason, now())
         return self.outcome
 
 

@@ -1,7 +1,7 @@
 """An attempt of the book as the object `--json` prints."""
 
 from endmark.core.decision import Next
-from endmark.core.evidence import RECEIPT_FOUND, REVERTED
+from endmark.core.evidence import JOURNAL, RECEIPT_FOUND, REVERTED, UNDONE_BY_DOWNS
 from endmark.core.outcome import Outcome, sentence, standing
 from endmark.core.states import State
 from endmark.ledger.entry import Entry
@@ -37,6 +37,19 @@ def is_reverted(entry: Entry) -> bool:
 
 
 def _words(entry: Entry) -> str:
+    if entry.state is State.PARTIAL:
+        return (
+            f"PARTIAL: {entry.statements_run} of {entry.stmt_count} statements stand in the target and could not be "
+            f"undone: {entry.detail}. The target takes no other job until a person has looked at it and says "
+            f"'endmark settle {entry.job_id} --reason TEXT'."
+        )
+    if entry.state is State.SETTLED:
+        return f"Settled by {entry.approver or 'a person'}, who took charge of what it left: {entry.detail}."
+    if entry.state is State.FAILED and UNDONE_BY_DOWNS in entry.evidence:
+        return (
+            f"{entry.detail[:1].upper()}{entry.detail[1:]}. The schema is the one from before; what the downs made of "
+            "rows is the plan's word. Mend the cause and send the whole payload under a new job id."
+        )
     if entry.detail:
         return sentence(entry.signal, entry.detail)
     count = entry.stmt_count
@@ -58,6 +71,8 @@ def _words(entry: Entry) -> str:
         )
     if entry.state is State.APPLIED and RECEIPT_FOUND in entry.evidence:
         return f"Applied: {many}, found by the receipt in the target."
+    if entry.state is State.APPLIED and JOURNAL in entry.evidence:
+        return f"Applied: {many}, each by itself and with its line in the target's journal; then the receipt."
     if entry.state is State.APPLIED:
         return f"Applied: {many}, with the receipt in the same transaction."
     if entry.state is State.DECLINED:

@@ -24,6 +24,7 @@ VERBS = {
         "decline": "End a staged job without effect.",
         "revert": "Undo an applied job by its down statements.",
         "reconcile": "Settle what a crash left, by the receipts in the targets.",
+        "settle": "Take charge of a job that stands partly in its target.",
         "ledger": "The book of every attempt: make one, audit it.",
     },
     "Patches": {

@@ -17,6 +17,7 @@ from endmark.faces.interrupt import Interrupts, Terminated
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, ask, safe, say
 from endmark.faces.words import sentence
+from endmark.reconcile import Settled
 
 NOT_WAITING = "Nothing was done: the job is not waiting for anybody."
 
@@ -116,18 +117,29 @@ def open_to_write(
         )
     )
     if gate.reconciled is not None:
-        for outcome in gate.reconciled.settled:
-            say(f"Reconciled job {safe(outcome.job_id or '?')}: {sentence(outcome)}")
-        for left in gate.reconciled.left:
-            say(f"Not reconciled yet, job {safe(left.job_id or left.attempt_id)}: {safe(left.why)}")
+        _tell(gate.reconciled)
     if stop.first is not None:
         raise CannotTry(f"{stop.first} came before anything was done.")
     return gate
 
 
+def _tell(done: Settled) -> None:
+    for outcome in done.settled:
+        say(f"Reconciled job {safe(outcome.job_id or '?')}: {sentence(outcome)}")
+    for left in done.left:
+        say(f"Not reconciled yet, job {safe(left.job_id or left.attempt_id)}: {safe(left.why)}")
+
+
 def use(ctx: click.Context, gate: Gate, place: Place) -> None:
-    """Treat what `gate` does from now on as `place` wants its target treated."""
+    """Treat what `gate` does from now on as `place` wants its target treated.
+
+    A job that a crash left there may be settled only now: the record names its target without a password.
+    """
     gate.options = place.options
+    left = [] if gate.reconciled is None else gate.reconciled.left
+    if any(job.target == place.target.identity for job in left):
+        done = gate.reconcile_at(place.target)
+        _tell(Settled(done.settled, [job for job in done.left if job.target == place.target.identity]))
     ctx.meta["target"] = place.target.identity
     if place.options.backups is not None:
         ctx.meta["progress"].stages = ["backing up", "applying"]
