@@ -403,8 +403,8 @@ class ApplyGate:
             if moved:  # not `failed`: what was committed stands in a file that is elsewhere now
                 return self._doubtful(entry, f"ALARM: {said}, but another file stands in the target's place now.")
             if receipt is None and doubt is not None:  # under the lock: what was said of the commit was a no
-                said = f"{doubt.rstrip('.')}, and the target has no receipt"
-                return self._failed(entry, Failed(Signal.TARGET_FAULT, said), backup)
+                said = f"{doubt.rstrip('.')}, and the target has no receipt{f'; {how}' if how else ''}"
+                return self._failed(entry, Failed(Signal.TARGET_FAULT, said, undone=how is not None), backup)
             if ran is None or receipt is None or (receipt.sha256, receipt.status) != (entry.sha256, "applied"):
                 return outcome_of(settle(self._ledger, entry, receipt, self._clock(), how))
             if not self._ledger.stands():

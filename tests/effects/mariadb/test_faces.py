@@ -33,7 +33,7 @@ def apply(shell, job_id, statements, *flags, **more):
 
 def test_apply_show_and_revert(shell, name):
     before = dump(name)
-    said = apply(shell, "j1", ELEVEN[:3], down=list(DOWNS[:3]))
+    said = apply(shell, "j1", ELEVEN[:3], "--backup", "backups", down=list(DOWNS[:3]))
     assert (said.code, said.object["state"]) == (0, "applied")
     assert said.object["target"] == f"mariadb://127.0.0.1:3306/{name}" or "unix_socket" in said.object["target"]
     backup = shell.folder / "backups" / f"j1-{said.object['attempt_id']}.db"
