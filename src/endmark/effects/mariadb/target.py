@@ -207,7 +207,7 @@ class MariadbSession:
                 receipts.begin(gate, work)
             receipts.mark(gate, work.job_id, receipts.PARTIAL)
             raise Partial(Signal.FORBIDDEN_STATEMENT, str(escaped), escaped.statement, count) from None
-        except (Failed, Lost, pymysql.err.MySQLError) as fault:
+        except (Failed, Lost, pymysql.err.MySQLError, OSError) as fault:
             failed = _as_failed(fault, len(changed))
             if isinstance(fault, Lost) and not runner.gone(gate):
                 raise InDoubt(f"{fault}, and may be at work still") from None
@@ -233,7 +233,7 @@ class MariadbSession:
         changed: list[int] = []
         try:
             after = stepwise.run(self._conn, runner, work, statements, lines, changed, progress, stop)
-        except (Failed, Drifted, Lost) as fault:
+        except (Failed, Drifted, Lost, pymysql.err.MySQLError, OSError) as fault:
             if not runner.gone(self._conn):
                 raise InDoubt(f"{fault}, and may be at work still") from None
             what = f"the schema was changed by somebody else {fault}" if isinstance(fault, Drifted) else ""

@@ -86,7 +86,7 @@ def rolled_back(gate: Conn, runner: Runner, job_id: str) -> bool:
     """Roll back; whether nobody can see the receipt. Raises pymysql's errors."""
     try:
         runner.conn.rollback()
-    except pymysql.err.MySQLError:
+    except (pymysql.err.MySQLError, OSError):
         if not runner.gone(gate):
             raise
     return receipts.read(gate, job_id) is None
