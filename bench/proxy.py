@@ -1,6 +1,7 @@
 """The proxy as a process of its own, between a real server and a plain socket: what a body and a first byte cost."""
 
 import multiprocessing
+import os
 import socket
 import statistics
 import subprocess
@@ -20,8 +21,8 @@ _REQUEST = b"POST /v1/chat/completions HTTP/1.1\r\nHost: here\r\nContent-Length:
 _ENDMARK = str(Path(sys.executable).with_name("endmark"))
 
 
-def _serve(listener: socket.socket, head: bytes, pieces: list[bytes]) -> None:
-    """Sends the same answer to whoever asks, one piece a `send`; connections stay open."""
+def _serve(listener: socket.socket, head: bytes, pieces: list[bytes], pause: float) -> None:
+    """Sends the same answer to whoever asks, one piece a `send`, `pause` seconds apart; connections stay open."""
     while True:
         connection, _ = listener.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -34,14 +35,16 @@ def _serve(listener: socket.socket, head: bytes, pieces: list[bytes]) -> None:
                     connection.sendall(head)
                     for piece in pieces:
                         connection.sendall(piece)
+                        if pause:
+                            time.sleep(pause)
 
 
 @contextmanager
-def _server(head: bytes, pieces: list[bytes], takers: int) -> Iterator[int]:
+def _server(head: bytes, pieces: list[bytes], takers: int, pause: float = 0.0) -> Iterator[int]:
     """A server with a process for each connection; its port."""
     listener = socket.create_server(("127.0.0.1", 0))
     processes = [
-        multiprocessing.get_context("fork").Process(target=_serve, args=(listener, head, pieces), daemon=True)
+        multiprocessing.get_context("fork").Process(target=_serve, args=(listener, head, pieces, pause), daemon=True)
         for _ in range(takers)
     ]
     for process in processes:
@@ -134,7 +137,7 @@ def _throughput(size: int, piece: int, count: int, what: str, limit: float) -> l
     cost = statistics.median(b / a for a, b in zip(plain, guard, strict=True))
     return [
         Row(f"throughput of the proxy : direct, {what}", p, d, share, limit, at_least=True),
-        Row(f"`--guard` : the plain proxy, {what}", g, p, cost, GUARD),
+        Row(f"`--guard` : the plain proxy, {what}, as fast as they come", g, p, cost, None),
     ]
 
 
@@ -168,11 +171,42 @@ def _first_byte(count: int) -> list[Row]:
     return rows
 
 
+def _work(port: int, streams: int, *flags: str) -> float:
+    """Seconds of processor time of a proxy that serves so many streams, its start and its end included."""
+    command = [_ENDMARK, "proxy", "--upstream", f"http://127.0.0.1:{port}", "--port", "0", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout is not None
+    client = _Client(int(process.stdout.readline().rpartition(":")[2]), 0, True)
+    for _ in range(streams):
+        client.whole()
+    process.stdout.close()
+    process.terminate()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return used.ru_utime + used.ru_stime
+
+
+def _paced(streams: int, turns: int) -> Row:
+    """Events that come one by one, as models send them: each is a read, a look and a write of its own."""
+    events = chat_stream(150_000).split(b"\n\n")[:-1]
+    pieces = [*(_chunk(event + b"\n\n") for event in events), b"0\r\n\r\n"]
+    plain: list[float] = []
+    guard: list[float] = []
+    with _server(_HEAD + b"Transfer-Encoding: chunked\r\n\r\n", pieces, 1, pause=1e-4) as port:
+        for _ in range(turns):
+            for times, flags in ((plain, ()), (guard, ("--guard",))):
+                times.append((_work(port, streams + 1, *flags) - _work(port, 1, *flags)) / streams)
+    p, g = statistics.median(plain), statistics.median(guard)
+    what = f"processor time of `--guard` : of the plain proxy, {len(events)} events that come one by one"
+    return Row(what, g, p, g / p, GUARD)
+
+
 def measure(quick: bool) -> list[Row]:
     few = 11 if quick else 31
     return [
         _bulk(64 << 20 if quick else 256 << 20, few),
         *_throughput(8_000_000, 16_384, few, "8 MB of events in 16 KiB chunks", BULK),
         *_throughput(2_000_000, 256, few, "2 MB of events in 256 byte chunks", SMALL),
+        _paced(8, 3 if quick else 7),
         *_first_byte(300 if quick else 1000),
     ]

@@ -59,7 +59,7 @@ def upstream(url, tls=None):
 @contextmanager
 def proxying(url=None, *, guard=None, fault=None, sweep=None, served=None, tls=None, **more):
     """`guard`: a Guarding or True. `fault`: in its text form, with its end. `served`: (body, content type)."""
-    faulting = {key: more.pop(key) for key in ("wire", "only", "start", "end") if key in more}
+    faulting = {key: more.pop(key) for key in ("wire", "only", "start", "step", "end") if key in more}
     said: list[str] = []
     options = Options(
         upstream=upstream(url, tls) if url else None,

@@ -99,6 +99,14 @@ def test_a_sweep_of_edges_ends_before_the_whole_stream(server):
     assert len(set(got)) == count
 
 
+def test_a_sweep_may_leave_places_out(server):
+    server.play(Script(b"0123456789"))
+    with proxying(server.url, sweep="cut", start=1, step=4) as proxy:
+        assert [len(ask(proxy.url).body) for _ in range(3)] == [1, 5, 9]
+        assert proxy.do(lambda: proxy.proxy.swept.is_set())
+        assert proxy.do(proxy.proxy.sweep.summary) == "sweep complete: cut 1 to 9 of 10, 3 faults played"
+
+
 def test_a_file_is_served_without_an_upstream():
     with proxying(served=(b"0123456789", "text/plain"), fault="cut:4/short") as proxy:
         got = ask(proxy.url, "/anything", b"ignored")

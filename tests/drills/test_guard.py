@@ -239,6 +239,7 @@ def test_a_server_that_lies_is_not_caught():
         (CHAT, "POST", "429 Too Many Requests", JSON),
         (CHAT, "POST", "500 Internal Server Error", SSE),
         (CHAT, "POST", "307 Temporary Redirect", JSON),
+        ("/api/pull", "POST", "200 OK", NDJSON),
         ("/v1/files/f/content", "GET", "200 OK", "application/octet-stream"),
         ("/v1/audio/speech", "POST", "200 OK", "audio/mpeg"),
     ],
@@ -359,10 +360,11 @@ def test_other_codings_wait_for_their_end_and_unknown_ones_never_end():
 def test_the_upstream_is_asked_for_what_can_be_judged_as_it_comes():
     with serving(Script(answers.chat_call())) as server, proxying(server.url, guard=True) as proxy:
         ask(proxy.url, headers=[("Accept-Encoding", "br, gzip;q=0.8, zstd")])
-        ask(proxy.url, headers=[("Accept-Encoding", "br")])
+        for said in ("br", "gzip;q=0, br", "gzip; q=0.0", "x-gzip"):
+            ask(proxy.url, headers=[("Accept-Encoding", said)])
         ask(proxy.url)
     asked = [line for head, _ in server.requests for line in head.split(b"\r\n") if b"ccept-" in line]
-    assert asked == [b"Accept-Encoding: gzip", b"Accept-Encoding: identity", b"Accept-Encoding: identity"]
+    assert asked == [b"Accept-Encoding: gzip", *[b"Accept-Encoding: identity"] * 5]
 
 
 # --- records

@@ -136,6 +136,38 @@ def test_an_old_client_gets_no_chunks():
     assert "transfer-encoding" not in got.headers
 
 
+def test_trailers_of_one_message_are_no_headers_of_the_next():
+    end = b"0\r\nX-Trailer: t\r\n\r\n"
+    with serving(Script(CALL, end=end)) as server, proxying(server.url) as proxy, connect(proxy.url) as sock:
+        for _ in range(3):
+            sock.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n" + end)
+            got = read_answer(sock)
+            assert got.body == CALL
+            assert "x-trailer" not in got.headers
+        assert server.connections == 1
+    assert not any(b"x-trailer" in head.lower() for head, _ in server.requests)
+
+
+def test_a_transfer_coding_that_is_not_undone_here_is_not_passed():
+    script = Script(CALL, CLOSE, headers={"Transfer-Encoding": "gzip, chunked"})
+    with serving(script) as server, proxying(server.url) as proxy, connect(proxy.url) as sock:
+        got = ask(proxy.url)
+        assert got.status == 502
+        assert "its transfer coding 'gzip, chunked' is not undone here" in detail(got)
+        sock.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n")
+        assert read_answer(sock).status == 501
+
+
+def test_a_fault_of_our_own_ends_no_answer(monkeypatch):
+    def fails(_self, _ending):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("endmark.drills.proxy.judge.Judge.verdict", fails)
+    with serving(Script(CALL)) as server, proxying(server.url, guard=True) as proxy:
+        assert ask(proxy.url).ended == "reset"
+    assert proxy.said == ["our own fault: RuntimeError: planted"]
+
+
 # --- nothing to pass
 
 

@@ -27,7 +27,7 @@ def swept(name, kind, end, guarded, stream=True, step=1):
     believed = tried = 0
     with (
         (upstream if stream else whole_upstream)(name) as url,
-        proxying(url, sweep=kind, end=end) as broken,
+        proxying(url, sweep=kind, end=end, step=step) as broken,
         proxying(broken.url, guard=True) as guard,
     ):
         while not broken.do(lambda: broken.proxy.sweep.is_over):
@@ -41,8 +41,6 @@ def swept(name, kind, end, guarded, stream=True, step=1):
                 believed += 1
             else:
                 believed += 1
-            if step > 1 and broken.proxy.sweep is not None:
-                broken.do(lambda: broken.proxy.sweep.skip(step - 1))
     return believed, tried
 
 

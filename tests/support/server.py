@@ -39,6 +39,7 @@ class Script:
     before_head: float = 0.0  # seconds before anything comes back
     before_end: float = 0.0  # seconds between the last byte of the body and its end
     hold: threading.Event | None = None  # set by the test to let the rest of the pieces go
+    end: bytes = b"0\r\n\r\n"  # of a chunked body
     drop: bool = False  # close before any byte of a response
 
     def sent(self):
@@ -162,13 +163,17 @@ class Server:
 
     def _unchunked(self, connection, data):
         """The body of a request in chunks, of which `data` has come."""
-        while not data.endswith(b"\r\n0\r\n\r\n"):
-            data += connection.recv(65536)
         body = b""
-        while data:
+        while True:
+            while b"\r\n" not in data:
+                data += connection.recv(65536)
             size, _, data = data.partition(b"\r\n")
-            body, data = body + data[: int(size, 16)], data[int(size, 16) + 2 :]
-        return body
+            count = int(size, 16) + 2
+            while len(data) < count:
+                data += connection.recv(65536)
+            body, data = body + data[: count - 2], data[count:]
+            if count == 2:  # trailers are read with it
+                return body
 
     def _answer(self, connection, script):
         if script.drop:
@@ -197,7 +202,7 @@ class Server:
         if script.before_end:
             self._stop.wait(script.before_end)
         if script.ending == CHUNKED:
-            connection.sendall(b"0\r\n\r\n")
+            connection.sendall(script.end)
         elif script.ending == RST:
             # What is in the client's buffer may be lost with a reset; a test cares for the error, not for the rest.
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

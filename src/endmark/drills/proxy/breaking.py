@@ -27,14 +27,14 @@ class Sweeping:
     def __init__(self, faulting: Faulting) -> None:
         self._kind = faulting.sweep or ""
         self._end = faulting.end
+        self._step = faulting.step
         self._next = self._first = faulting.start
-        self._skipped = 0
         self._places: int | None = None  # how many the first body had
 
     @property
     def given(self) -> int:
         """How many faults were given out."""
-        return self._next - self._first - self._skipped
+        return (self._next - self._first) // self._step
 
     @property
     def is_over(self) -> bool:
@@ -48,19 +48,17 @@ class Sweeping:
         if self.is_over:
             return None
         made = Broken(make(self._next), self._end)
-        self._next += 1
+        self._next += self._step
         return made
-
-    def skip(self, count: int) -> None:
-        """Leave out some of the next ones."""
-        self._next += count
-        self._skipped += count
 
     def summary(self) -> str:
         """One line."""
         of = "" if self._places is None else f" of {self._places:,}"
         ends = "complete" if self.is_over else "not complete"
-        return f"sweep {ends}: {self._kind} {self._first:,} to {self._next - 1:,}{of}, {self.given:,} faults played"
+        if not self.given:
+            return f"sweep {ends}: {self._kind}, no fault played"
+        last = self._next - self._step
+        return f"sweep {ends}: {self._kind} {self._first:,} to {last:,}{of}, {self.given:,} faults played"
 
 
 class Breaking(Relay):

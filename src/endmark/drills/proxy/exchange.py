@@ -123,7 +123,12 @@ class Exchange:
         if ending is not None:
             self._end()
         if not self._over or ending is not None:
-            self._relay.take(head, data, ending)
+            try:
+                self._relay.take(head, data, ending)
+            except Exception as fault:  # noqa: BLE001  # whatever it is: an answer that is not judged may not end
+                self._proxy.log(f"our own fault: {type(fault).__name__}: {fault}")
+                self._client.reset_now()
+                self._drop()
 
     def failed(self, why: str) -> None:
         if self._over:

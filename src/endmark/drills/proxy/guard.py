@@ -20,6 +20,7 @@ from endmark.sources import asked
 if TYPE_CHECKING:
     from endmark.drills.proxy.server import Proxy
 
+_NO_ANSWERS = ("/api/pull", "/api/push", "/api/create")  # streams of Ollama's that no model writes
 _LONGEST_REQUEST = 64 * 1024 * 1024  # bytes; of a longer one the caps and stops are not known
 
 
@@ -64,12 +65,13 @@ class Guard(Relay):
             judge.read(data)
             return
         self._over = True
+        rest = self._send_short(head, going_on)
         judge.read(data)
         verdict = judge.verdict(ending)
         if verdict.refused is None:
-            self._let_end(head, going_on + judge.held, ending)
+            self._let_end(rest + judge.held, ending)
         else:
-            self._withhold(head, going_on)
+            self._proxy.spawn(self._client.reset())
         self._tell(judge, verdict, ending)
 
     def lost(self, why: str) -> None:
@@ -85,7 +87,9 @@ class Guard(Relay):
         if not 200 <= head.status < 300 or self._request.method == "HEAD":
             return
         if self._wire is None:
-            if head.framing is Framing.NONE or edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
+            if self._request.path in _NO_ANSWERS or head.framing is Framing.NONE:
+                return
+            if edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
                 return
             if self._may_be_judged:
                 self._wire = self._guarding.wire
@@ -118,30 +122,38 @@ class Guard(Relay):
             "Nothing of it was passed on. Name the format with --wire, or pass such streams with --pass-unknown.",
         )
 
-    def _let_end(self, head: Answer | None, rest: bytes, ending: Ending) -> None:
-        self._send(head, rest)
-        if ending is Ending.CLOSED:
-            self._client.hang_up()
-        else:
-            self._client.finish()
-
     def _send(self, head: Answer | None, data: bytes) -> None:
         if head is not None:
             self._client.send_head(head, data)
         else:
             self._client.send(data)
 
-    def _withhold(self, head: Answer | None, going_on: bytes) -> None:
-        answer, client = self._head, self._client
-        if answer is None:
-            return
-        if answer.framing is Framing.LENGTH:  # one byte short at least, or there is nothing that could be withheld
-            left = (answer.length or 0) - client.sent
-            going_on = going_on[: max(0, left - 1)]
-        empty = answer.framing is Framing.NONE or answer.length == 0
-        if not empty:
-            self._send(head, going_on)
-        self._proxy.spawn(client.reset())
+    def _send_short(self, head: Answer | None, data: bytes) -> bytes:
+        """Send what may go on, short of a declared length by one byte at least. Returns what is left of it.
+
+        Where there is nothing that could be withheld, the head waits too.
+        """
+        answer = self._head
+        if answer is None or answer.framing is Framing.NONE or answer.length == 0:
+            return data
+        if answer.framing is Framing.LENGTH:
+            sent = 0 if head is not None else self._client.sent
+            cut = max(0, (answer.length or 0) - sent - 1)
+            data, rest = data[:cut], data[cut:]
+        else:
+            rest = b""
+        self._send(head, data)
+        return rest
+
+    def _let_end(self, rest: bytes, ending: Ending) -> None:
+        if not self._client.head_sent and self._head is not None:
+            self._client.send_head(self._head, rest)
+        else:
+            self._client.send(rest)
+        if ending is Ending.CLOSED:
+            self._client.hang_up()
+        else:
+            self._client.finish()
 
     def _tell(self, judge: Judge, verdict: Verdict, ending: Ending) -> None:
         what = f"{self._about()}, {judge.wire}, {judge.received:,} bytes"

@@ -118,6 +118,10 @@ class Inbound(asyncio.Protocol):
         if not url.startswith(b"/"):
             self._refuse(400, "this is a reverse proxy: give its address to a client as the base URL")
             return
+        coding = heads.values(headers, b"transfer-encoding").lower()
+        if coding not in ("", "chunked"):
+            self._refuse(501, f"the transfer coding {coding[:40]!a} is not undone here")
+            return
         lowered = {name.lower() for name, _ in headers}
         framing = (
             Framing.CHUNKED
@@ -173,6 +177,8 @@ class Inbound(asyncio.Protocol):
         if self._framing is Framing.CHUNKED:
             self.transport.write(b"0\r\n\r\n")
         self._taker = None
+        self._parser = httptools.HttpRequestParser(self)  # a used one may hold a trailer back for the next head
+        self._headers = []
         if not self._keep_alive or self._over or not self._in_head or self._proxy.stopping:
             self.transport.close()
 

@@ -28,7 +28,7 @@ class Guarding(msgspec.Struct, frozen=True, kw_only=True):
 
 class Faulting(msgspec.Struct, frozen=True, kw_only=True):
     """Break answers. `broken`: how, the same for each; or `sweep`: the kind of fault of which each one gets the next,
-    from number `start` on, and how those `end`.
+    from number `start` on, each `step`-th, and how those `end`.
 
     `wire`: the format of answers, where neither path nor content type say. `only`: a part of the paths to break.
     """
@@ -36,6 +36,7 @@ class Faulting(msgspec.Struct, frozen=True, kw_only=True):
     broken: Broken | None = None
     sweep: str | None = None
     start: int = 0
+    step: int = 1
     end: End = End.POLITE
     wire: str | None = None
     only: str = ""

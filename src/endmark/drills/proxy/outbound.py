@@ -61,6 +61,7 @@ class Outbound(asyncio.BufferedProtocol):
         self._taker: Taker | None = None
         self._method = ""
         self._parser = httptools.HttpResponseParser(self)
+        self._unreadable = ""  # what of the head cannot be passed on
         self._status = 0
         self._reason = b""
         self._headers: Headers = []
@@ -78,6 +79,8 @@ class Outbound(asyncio.BufferedProtocol):
     def ask(self, taker: Taker, method: str) -> None:
         """The next answer goes to `taker`."""
         self._taker, self._method = taker, method
+        self._parser = httptools.HttpResponseParser(self)  # a used one may hold a trailer back for the next head
+        self._headers, self._parts = [], []
         self._head = self._fresh = None
         self._complete = False
 
@@ -102,6 +105,9 @@ class Outbound(asyncio.BufferedProtocol):
             self._parser.feed_data(self._room[:nbytes])
         except httptools.HttpParserError as fault:
             self._broken(f"its answer is not HTTP/1.1: {fault}")
+            return
+        if self._unreadable:
+            self._broken("")
             return
         self._hand_over(Ending.LAST_CHUNK if self._is(Framing.CHUNKED) else Ending.LENGTH_MET)
 
@@ -153,6 +159,8 @@ class Outbound(asyncio.BufferedProtocol):
                 length = int(value)
             elif low == b"transfer-encoding":
                 chunked = True
+                if value.lower() != b"chunked":
+                    self._unreadable = f"its transfer coding {value.decode('latin-1')[:40]!a} is not undone here"
         if self._method == "HEAD" or self._status in _NO_BODY:
             framing = Framing.NONE
         elif chunked:
@@ -203,8 +211,8 @@ class Outbound(asyncio.BufferedProtocol):
         self.transport.abort()
         if taker is None:
             return
-        if self._head is None:
-            taker.failed(why)
+        if self._head is None or self._unreadable:
+            taker.failed(self._unreadable or why)
         else:
             taker.answered(self._fresh, b"".join(self._parts), Ending.SHORT)
 
@@ -238,7 +246,7 @@ class Pool:
             raise Unreachable(f"it did not take the connection within {self._timeout:g} seconds") from None
         except ssl.SSLCertVerificationError as fault:
             raise Unreachable(f"its certificate is not trusted: {fault.verify_message}") from None
-        except OSError as fault:
+        except (OSError, UnicodeError) as fault:
             raise Unreachable(_why(fault)) from None
         return made
 
@@ -261,7 +269,9 @@ class Pool:
             connection.transport.close()
 
 
-def _why(fault: OSError) -> str:
+def _why(fault: Exception) -> str:
     if isinstance(fault, ConnectionRefusedError):
         return "nothing takes connections there"
-    return str(fault.strerror or fault).lower() if not isinstance(fault, ssl.SSLError) else f"TLS failed: {fault}"
+    if isinstance(fault, ssl.SSLError):
+        return f"TLS failed: {fault}"
+    return str(fault.strerror if isinstance(fault, OSError) and fault.strerror else fault).lower()

@@ -82,7 +82,12 @@ class Proxy:
         """Run something beside."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self.log(f"our own fault: {type(fault).__name__}: {fault}")
 
     def told_unreachable(self, client: Inbound, why: str) -> None:
         """The upstream gave no answer."""
@@ -94,7 +99,7 @@ class Proxy:
         if self.options.guarding is None and self.options.faulting is None:
             return headers
         coding = b"identity"
-        if self.options.guarding is not None and "gzip" in heads.values(headers, b"accept-encoding").lower():
+        if self.options.guarding is not None and _takes_gzip(heads.values(headers, b"accept-encoding")):
             coding = b"gzip"
         return [*((k, v) for k, v in headers if k.lower() != b"accept-encoding"), (b"Accept-Encoding", coding)]
 
@@ -104,3 +109,12 @@ class Proxy:
         if self.options.faulting is not None:
             return Breaking(self, client, request, self.options.faulting)
         return Relay(self, client, request)
+
+
+def _takes_gzip(accepted: str) -> bool:
+    """Whether an Accept-Encoding names gzip and does not rule it out (RFC 9110 section 12.5.3)."""
+    for item in accepted.lower().split(","):
+        name, _, weight = item.partition(";")
+        if name.strip() == "gzip":
+            return weight.replace(" ", "").removeprefix("q=").strip("0.") != "" or not weight
+    return False

@@ -64,6 +64,7 @@ _TYPES |= {".json": "application/json", ".txt": "text/plain"}
     help="One request, one place: cut (default), ...",
 )
 @click.option("--start", type=click.IntRange(min=0), default=0, help="The first place of a sweep.")
+@click.option("--step", type=click.IntRange(min=1), default=1, help="Of a sweep, only each such place.")
 @click.option("--only", metavar="TEXT", default="", help="Break only answers to paths that hold this text.")
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", show_default=True, help="Where to listen.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8484, show_default=True, help="0 takes a free one.")
@@ -157,7 +158,7 @@ def _faulting(given: dict[str, Any]) -> "Faulting | None":
     end = faults.End(given["ending"] or "polite")
     more = {"wire": _wire(given["wire"]), "only": given["only"], "end": end}
     if not texts:
-        return Faulting(sweep=given["sweep"], start=given["start"], **more)
+        return Faulting(sweep=given["sweep"], start=given["start"], step=given["step"], **more)
     try:
         broken = faults.parse_broken(texts[0])
     except faults.BadFault as fault:
