@@ -67,6 +67,15 @@ def test_connections_are_kept_on_both_sides(guard):
         assert server.connections == 1
 
 
+def test_a_connection_that_the_upstream_will_not_keep_is_not_used_again():
+    script = Script(CALL, headers={"Connection": "close"})
+    with serving(script) as server, proxying(server.url) as proxy, connect(proxy.url) as sock:
+        for _ in range(2):
+            sock.sendall(request())
+            assert read_answer(sock).body == CALL
+        assert server.connections == 2
+
+
 @pytest.mark.parametrize("ending", [CHUNK_FIN, SHORT, RST])
 def test_what_ends_badly_above_ends_badly_below(ending):
     with serving(Script(CALL, ending)) as server, proxying(server.url) as proxy:
