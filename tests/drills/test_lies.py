@@ -43,10 +43,9 @@ def check(name, places):
     texts = set()
     for at in places:
         lie = told(wire, body, at)
-        if not whole.tool_calls and at < len(body) // 10:
-            continue  # an answer that says nothing yet is refused by every wire
         answer = believed(wire, lie)
-        assert answer.stop_reason == (whole.stop_reason if answer.tool_calls == () or whole.tool_calls else "stop")
+        if bool(answer.tool_calls) == bool(whole.tool_calls):
+            assert answer.stop_reason == whole.stop_reason
         text = answer.tool_calls[0].arguments if answer.tool_calls else answer.text
         if text.lstrip().startswith("{"):
             strictjson.loads(text.encode())
@@ -54,12 +53,18 @@ def check(name, places):
     return texts
 
 
+def said_something(name, cuts):
+    """From where on there is some text or a call: an answer that says nothing is refused by every wire."""
+    if len(cuts) <= 8:
+        return 0
+    return cuts[6] if "anthropic" in name else cuts[2]
+
+
 @pytest.mark.parametrize("name", STREAMS)
 def test_at_event_edges_a_lie_is_believed_by_the_reader_of_its_wire(name):
     wire, body = ALL[name]
     cuts = edges.edges(body, edges.shape_of(body, "", wire))
-    first = 2 if "call" in name and "anthropic" not in name else 6
-    texts = check(name, cuts[first if len(cuts) > 8 else 0 :])
+    texts = check(name, [cut for cut in cuts if cut >= said_something(name, cuts)])
     assert len(texts) > min(len(cuts) // 4, 10) or len(cuts) <= 8
 
 
@@ -79,8 +84,9 @@ def test_a_call_that_comes_whole_is_cut_inside(name):
 @pytest.mark.soak
 @pytest.mark.parametrize("name", ALL)
 def test_at_every_byte(name):
-    _, body = ALL[name]
-    check(name, range(len(body) // 8, len(body) + 1))
+    wire, body = ALL[name]
+    cuts = edges.edges(body, edges.shape_of(body, "", wire))
+    check(name, range(said_something(name, cuts), len(body) + 1))
 
 
 def test_the_incident_has_fewer_statements_and_claims_a_normal_stop():

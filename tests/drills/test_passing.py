@@ -137,6 +137,14 @@ def test_head_and_no_content(guard):
         assert (got.status, got.headers["content-length"]) == (200, str(len(CALL)))
 
 
+def test_what_is_told_on_the_way_is_not_the_answer():
+    early = "103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK"
+    with serving(Script(CALL, status=early)) as server, proxying(server.url, guard=True) as proxy:
+        got = ask(proxy.url)
+    assert (got.status, got.body, got.ended) == (200, CALL, "whole")
+    assert "link" not in got.headers
+
+
 def test_an_old_client_gets_no_chunks():
     with serving(Script(CALL)) as server, proxying(server.url) as proxy, connect(proxy.url) as sock:
         sock.sendall(b"POST /x HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}")
@@ -224,6 +232,7 @@ def test_silence_inside_an_answer_resets():
             "not HTTP/1.1",
         ),
         (b"GET http://example.org/ HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
+        (b"GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501, "protocol"),
         (b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", 431, "longer than 65,536 bytes"),
     ],

@@ -29,6 +29,9 @@ class Relay:
     def asked(self, body: bytes) -> None:
         """A piece of the request's body goes up."""
 
+    def asked_all(self) -> None:
+        """The request has ended."""
+
     def paused(self, paused: bool) -> None:
         """The client reads slower than the answer comes, or has caught up."""
 
@@ -94,6 +97,7 @@ class Exchange:
 
     def request_end(self) -> None:
         self._request_ended = True
+        self._relay.asked_all()
         if self._request.framing is Framing.CHUNKED:
             if self._outbound is not None:
                 self._outbound.transport.write(b"0\r\n\r\n")

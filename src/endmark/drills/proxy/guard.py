@@ -16,6 +16,7 @@ from endmark.drills.proxy.judge import Judge, Verdict
 from endmark.drills.proxy.options import Guarding
 from endmark.drills.proxy.record import Record
 from endmark.sources import asked
+from endmark.sources.asked import Asked
 
 if TYPE_CHECKING:
     from endmark.drills.proxy.server import Proxy
@@ -33,6 +34,7 @@ class Guard(Relay):
         self._wire = _wire(request, guarding.wire, proxy.upstream.host)
         self._may_be_judged = request.method == "POST" and (self._wire or guarding.wire) is not None
         self._asked: bytearray | None = bytearray()
+        self._limits: Asked | None = None  # once the request was read
         self._judge: Judge | None = None
         self._record: Record | None = None
         self._head: Answer | None = None
@@ -44,6 +46,12 @@ class Guard(Relay):
             return
         self._asked += body
         if len(self._asked) > _LONGEST_REQUEST:
+            self._asked = None
+
+    def asked_all(self) -> None:
+        """Read now, while the model thinks."""
+        if self._may_be_judged:
+            self._limits = asked.read(None if self._asked is None else bytes(self._asked))
             self._asked = None
 
     def take(self, head: Answer | None, data: bytes, ending: Ending | None) -> None:
@@ -99,10 +107,8 @@ class Guard(Relay):
                 self._refuse_unknown(head)
         if self._wire is None:
             return
-        body = None if self._asked is None else bytes(self._asked)
-        self._judge = Judge(
-            self._wire, head.get(b"content-encoding"), asked.read(body), self._guarding.allow_close_delimited
-        )
+        limits = self._limits or asked.read(None)
+        self._judge = Judge(self._wire, head.get(b"content-encoding"), limits, self._guarding.allow_close_delimited)
         if self._guarding.record is not None:
             try:
                 self._record = Record(self._guarding.record, self._proxy.options.now())

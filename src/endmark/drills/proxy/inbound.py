@@ -29,7 +29,8 @@ class Exchanging(Protocol):
 
     def request_body(self, data: bytes) -> None: ...
 
-    def request_end(self) -> None: ...
+    def request_end(self) -> None:
+        """The request is here to its end."""
 
     def download_paused(self, paused: bool) -> None:
         """The client takes the answer slower than it comes."""
@@ -76,7 +77,7 @@ class Inbound(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self._refuse(501, "it is asked to become another protocol, which this proxy does not pass")
+            self._over = True  # it was refused with its head
         except httptools.HttpParserError as fault:
             self._refuse(400, f"the request is not HTTP/1.1: {fault}")
         else:
@@ -117,6 +118,9 @@ class Inbound(asyncio.Protocol):
         self.head_sent, self.sent = False, 0
         if not url.startswith(b"/"):
             self._refuse(400, "this is a reverse proxy: give its address to a client as the base URL")
+            return
+        if self._parser.should_upgrade():
+            self._refuse(501, "the connection is asked to become another protocol, which this proxy does not pass")
             return
         coding = heads.values(headers, b"transfer-encoding").lower()
         if coding not in ("", "chunked"):

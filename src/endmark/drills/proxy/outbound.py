@@ -11,7 +11,7 @@ from endmark.core.ending import Ending
 from endmark.drills.proxy.heads import Answer, Framing, Headers
 
 _KEPT = 32  # idle connections
-_KEPT_FOR = 15.0  # seconds; servers close theirs after some time, and one that closes as we ask costs an answer
+_KEPT_FOR = 4.0  # seconds; many servers close theirs after 5, and one that closes as it is asked costs an answer
 _READ = 96 * 1024  # bytes at a time; larger ones make the allocator ask the system each time
 _NO_BODY = (204, 304)
 
