@@ -200,6 +200,18 @@ def test_an_upstream_that_is_not_there():
     assert proxy.said == [f"unreachable: {url}: nothing takes connections there"] * 2
 
 
+def test_an_answer_that_comes_before_the_end_of_its_request_reaches_the_client():
+    with closing(socket.create_server(("127.0.0.1", 0))) as gone:
+        url = f"http://127.0.0.1:{gone.getsockname()[1]}"
+    with proxying(url) as proxy, connect(proxy.url) as sock:
+        sock.sendall(b"POST /x HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n")
+        wait_for(lambda: proxy.said)
+        for _ in range(40):
+            sock.sendall(b"A" * 100_000)
+        assert read_answer(sock).status == 502
+        assert sock.recv(1) == b""
+
+
 @pytest.mark.parametrize(
     ("script", "why"),
     [

@@ -89,6 +89,23 @@ def test_a_stream_that_does_not_end_is_reset(shell, flags):
     assert b"1 connections were reset: their answers had not ended" in err
 
 
+def test_a_reset_that_is_due_is_no_close_at_the_end(shell):
+    """An old client's answer ends with its connection: for it a close would be a whole answer."""
+    body = answers.chat_text("x" * 3_000_000)
+    with (
+        serving(Script(body[: len(body) // 2])) as server,
+        proxy(shell, "--upstream", server.url, "--guard") as (url, process),
+        connect(url) as sock,
+    ):
+        sock.sendall(request().replace(b"HTTP/1.1", b"HTTP/1.0"))
+        assert sock.recv(10)
+        process.send_signal(signal.SIGTERM)
+        wait_for(lambda: refuses(url))
+        assert drained(sock) == "reset"
+        process.communicate(timeout=30)
+    assert process.returncode == 143
+
+
 def drained(sock):
     try:
         while sock.recv(65536):

@@ -8,6 +8,7 @@ import asyncio
 import socket
 import struct
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, cast
 
 import httptools
@@ -49,6 +50,8 @@ class Inbound(asyncio.Protocol):
         self._headers: Headers = []
         self._head_bytes = 0
         self._in_head = True
+        self._closes_after = False  # the answer came before the end of its request
+        self._resetting = False
         self._over = False  # nothing more is read: what comes is not for us
         self._keep_alive = True
         self._minor = 1
@@ -145,6 +148,9 @@ class Inbound(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._in_head = True
+        if self._closes_after:
+            self._over = True
+            self.transport.close()
         if self._taker is not None and not self._over:
             self._taker.request_end()
 
@@ -181,9 +187,13 @@ class Inbound(asyncio.Protocol):
         if self._framing is Framing.CHUNKED:
             self.transport.write(b"0\r\n\r\n")
         self._taker = None
+        if not self._in_head and not self._over:  # a close now could cost the client the answer: it is still sending
+            self._closes_after = True
+            asyncio.get_running_loop().call_later(_PATIENCE, self.transport.close)
+            return
         self._parser = httptools.HttpRequestParser(self)  # a used one may hold a trailer back for the next head
         self._headers = []
-        if not self._keep_alive or self._over or not self._in_head or self._proxy.stopping:
+        if not self._keep_alive or self._over or self._proxy.stopping:
             self.transport.close()
 
     def hang_up(self) -> None:
@@ -193,7 +203,7 @@ class Inbound(asyncio.Protocol):
 
     async def reset(self) -> None:
         """A reset, once all that was sent has reached the client, or after some seconds."""
-        self._taker, self._over = None, True
+        self._taker, self._over, self._resetting = None, True, True
         loop = asyncio.get_running_loop()
         give_up = loop.time() + _PATIENCE
         while not self._has_arrived() and loop.time() < give_up and not self.transport.is_closing():
@@ -205,8 +215,9 @@ class Inbound(asyncio.Protocol):
         taker, self._taker = self._taker, None
         self._over = True
         sock = self.transport.get_extra_info("socket")
-        if sock is not None and not self.transport.is_closing():
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        with suppress(OSError):  # it is closed already
+            if sock is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
         self.transport.abort()
         if taker is not None:
             taker.client_gone()
@@ -218,8 +229,10 @@ class Inbound(asyncio.Protocol):
         self.finish()
 
     def close_if_idle(self) -> None:
-        """Between two requests nothing is lost by a close."""
-        if self._taker is None:
+        """Between two requests nothing is lost by a close. Where a reset is due, a close may look like an end."""
+        if self._resetting:
+            self.reset_now()
+        elif self._taker is None:
             self.transport.close()
 
     # --- the rest
