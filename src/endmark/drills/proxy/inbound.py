@@ -191,8 +191,7 @@ class Inbound(asyncio.Protocol):
             self._closes_after = True
             asyncio.get_running_loop().call_later(_PATIENCE, self.transport.close)
             return
-        self._parser = httptools.HttpRequestParser(self)  # a used one may hold a trailer back for the next head
-        self._headers = []
+        self._headers = []  # trailers are no headers of the next request
         if not self._keep_alive or self._over or self._proxy.stopping:
             self.transport.close()
 

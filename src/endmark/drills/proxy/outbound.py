@@ -79,8 +79,7 @@ class Outbound(asyncio.BufferedProtocol):
     def ask(self, taker: Taker, method: str) -> None:
         """The next answer goes to `taker`."""
         self._taker, self._method = taker, method
-        self._parser = httptools.HttpResponseParser(self)  # a used one may hold a trailer back for the next head
-        self._headers, self._parts = [], []
+        self._headers, self._parts = [], []  # trailers are no headers of the next answer
         self._head = self._fresh = None
         self._complete = False
 
