@@ -131,6 +131,21 @@ def test_work_stops_when_somebody_asks(world):
     assert world.apply("j2", ["CREATE TABLE slow (n int)"]).state == "applied"
 
 
+def test_what_was_deferred_runs_as_long_as_a_statement_may(world):
+    before = world.dump()
+    late = [
+        "CREATE FUNCTION t() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(60); RETURN NULL; END'",
+        "CREATE CONSTRAINT TRIGGER t AFTER INSERT ON users INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION t()",
+        "INSERT INTO users VALUES (9, 'eve')",
+    ]
+    outcome = world.apply("j1", late, options=QUICK_SECOND)
+    assert (outcome.state, outcome.signal) == ("failed", "statement-timeout"), outcome.detail
+    asked = iter([None] * 5)
+    outcome = world.apply("j2", late, more={"stop": lambda: next(asked, "SIGTERM")}, options=PATIENT)
+    assert (outcome.state, outcome.signal) == ("failed", "interrupted"), outcome.detail
+    assert world.dump() == before
+
+
 def test_rows_without_end_are_stopped_too(world):
     asked = iter([None] * 6)
     endless = "SELECT g FROM generate_series(1, 1000000000000) AS g"

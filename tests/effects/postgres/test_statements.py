@@ -81,7 +81,7 @@ def test_the_server_runs_nothing_after_a_statement_that_ended_the_transaction(da
     with pytest.raises(Failed) as caught:
         database.run(["SELECT nextval('seen')", how, *["SELECT nextval('seen')"] * 40])
     assert caught.value.statement == 2
-    assert caught.value.statements_run in (1, 2)
+    assert caught.value.statements_run == 1
     assert database.query("SELECT last_value, is_called FROM seen") == [(1, True)]
 
 

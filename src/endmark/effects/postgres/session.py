@@ -163,7 +163,7 @@ class PostgresSession:
             named, xact = self._begin(work, nonce)
             still = guard.still(xact, _ms(timeout), self._lock_ms)
             self._run_statements(running, still, progress, stop)
-            after = self._finish(work, nonce, still, named)
+            after = self._finish(work, nonce, still, named, timeout, stop)
             changed = " ".join(map(str, running.rows))
             counts = receipts.count(work, nonce, changed, len(running.rows), before, after)
             *_, found = self._ask(own(self._lock_ms), counts, receipts.read(work.job_id))
@@ -210,9 +210,10 @@ class PostgresSession:
                 if not running.in_guard:
                     if (why := guard.forbidden(reply)) is not None:
                         raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} {why}", at)
-                    running.rows.append(guard.rows_changed(reply))
-                    running.in_guard = True
+                    running.changed, running.in_guard = guard.rows_changed(reply), True
                     continue
+                if at:
+                    running.rows.append(running.changed)
                 if (by := stop()) is not None:
                     raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at or None)
                 if at and (often or not at % 64 or at == count):
@@ -220,11 +221,24 @@ class PostgresSession:
                 running.next()
                 self._blocked_by = None
 
-    def _finish(self, work: Work, nonce: str, still: Step, named: list[tuple[str | None, ...]]) -> str:
+    def _finish(
+        self,
+        work: Work,
+        nonce: str,
+        still: Step,
+        named: list[tuple[str | None, ...]],
+        timeout: float,
+        stop: Stop,
+    ) -> str:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
         ours = own(self._lock_ms)
         prove = (_ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
-        replies = self._ask(*prove, _IMMEDIATE, _ONESELF, ours, still, fingerprint.ASK)
+        steps = (*prove, _IMMEDIATE, _ONESELF, ours, still, fingerprint.ASK)
+        self._blocked_by = None
+        silence = max(_ANSWER, timeout + _SLACK)  # what the plan deferred runs now
+        replies = list(
+            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
+        )
         new = [row for row in replies[3].rows if row not in named]
         if new:
             kind, name = new[0]
@@ -301,7 +315,8 @@ class Running:
         self.at = 0
         self.in_guard = True  # one stands before the first statement, too: it sets the timeouts
         self.since = time.monotonic()
-        self.rows: list[int] = []
+        self.changed = 0  # rows that the statement at work changed
+        self.rows: list[int] = []  # the same of each one that the guard let pass
 
     @property
     def statement(self) -> int | None:
