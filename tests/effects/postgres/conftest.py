@@ -7,17 +7,16 @@ import pytest
 from tests.effects.postgres.world import Cluster, PostgresWorld
 from tests.support.servers import postgres
 
+_NUMBERS = itertools.count(1)
+
 
 @pytest.fixture(scope="session")
 def cluster():
     """The server, with two roles of this process and a template that is set up."""
-    found = Cluster(postgres().url, f"endmark_test_{os.getpid()}")
+    found = Cluster(postgres().url, f"endmark_test_{os.getpid()}_{next(_NUMBERS)}")
     found.make()
     yield found
     found.remove()
-
-
-_NUMBERS = itertools.count(1)
 
 
 @pytest.fixture

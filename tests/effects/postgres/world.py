@@ -79,14 +79,12 @@ class Cluster:
                 conn.execute(statement)
 
     def remove(self):
+        ours = [f"{self.prefix}_"]
         with self.admin() as conn:
-            for (name,) in conn.execute(
-                "SELECT datname FROM pg_database WHERE datname LIKE %s", [f"{self.prefix}%"]
-            ).fetchall():
+            databases = conn.execute("SELECT datname FROM pg_database WHERE starts_with(datname, %s)", ours).fetchall()
+            for (name,) in databases:
                 conn.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-            for (role,) in conn.execute(
-                "SELECT rolname FROM pg_roles WHERE rolname LIKE %s", [f"{self.prefix}%"]
-            ).fetchall():
+            for (role,) in conn.execute("SELECT rolname FROM pg_roles WHERE starts_with(rolname, %s)", ours).fetchall():
                 conn.execute(f"DROP ROLE {role}")
 
     @contextmanager
