@@ -370,10 +370,17 @@ def test_the_upstream_is_asked_for_what_can_be_judged_as_it_comes():
 # --- records
 
 
+@pytest.fixture
+def no_umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("no_umask")
 def test_judged_answers_are_kept_for_their_owner_without_keys(tmp_path):
     body = answers.gemini_text()
     secret = [("Authorization", "Bearer sk-secret"), ("X-Goog-Api-Key", "k-secret")]
-    os.umask(0)
     with serving() as server, proxying(server.url, guard=Guarding(record=tmp_path)) as proxy:
         server.play(Script(body, headers={"Set-Cookie": "secret"}))
         ask(proxy.url, f"{GEMINI}?alt=sse&key=k-secret", b'{"secret":1}', headers=secret)
