@@ -143,7 +143,7 @@ def test_a_ledger_that_is_not_to_be_made(shell):
 
 def test_urls_keep_passwords_to_themselves():
     with pytest.raises(endmark.CannotTry) as caught:
-        api.target_at("mysql://u:secret@h/d")
+        api.target_at("oracle://u:secret@h/d")
     assert "secret" not in caught.value.detail
 
 

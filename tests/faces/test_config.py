@@ -161,7 +161,7 @@ def test_nonsense_is_told_with_file_and_key(shell, text, why):
     assert (found.code, found.object["signal"]) == (2, "usage")
 
 
-@pytest.mark.parametrize("url", ["sqlite://a", "mysql://u:secret@h/d", "nothing"])
+@pytest.mark.parametrize("url", ["sqlite://a", "oracle://u:secret@h/d", "nothing"])
 def test_a_url_that_has_no_meaning(shell, url):
     shell.write("endmark.toml", f"[targets.prod]\nurl = '{url}'")
     said = shell.run("apply", shell.plan(), "--to", "prod")
