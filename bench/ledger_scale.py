@@ -23,6 +23,8 @@ from bench.measure import Row
 from endmark.core.refusal import Signal
 from endmark.core.states import State
 from endmark.ledger.book import Ledger, New
+from endmark.ledger.file import open_file
+from endmark.ledger.sqlite_store import SqliteStore
 
 SMALL = 1_000
 BODY = b'{"tool":"apply_schema"}'.ljust(400)
@@ -48,27 +50,30 @@ def a_plan() -> New:
     )
 
 
-class Bulk(Ledger):
+class Bulk(SqliteStore):
     """The same code path with many records in one transaction: only for filling a ledger nobody else has open."""
 
     @contextmanager
-    def _transaction(self, at: str, durable: bool) -> Iterator[None]:
+    def transaction(self, durable: bool) -> Iterator[None]:
+        self.written = self.last_event = 0
         yield
 
-    def fill(self, jobs: int) -> None:
-        self._connection.execute("PRAGMA synchronous=OFF")
-        self._connection.execute("PRAGMA cache_size=-500000")
+
+def fill(path: Path, jobs: int) -> None:
+    connection = open_file(path, create=True, timeout=10.0)
+    connection.execute("PRAGMA synchronous=OFF")
+    connection.execute("PRAGMA cache_size=-500000")
+    with Ledger(Bulk(connection, path, 10.0)) as ledger:
         for start in range(0, jobs, 512):
-            self._connection.execute("BEGIN IMMEDIATE")
+            connection.execute("BEGIN IMMEDIATE")
             for _ in range(start, min(start + 512, jobs)):
-                self.record(a_plan(), NOW, body=BODY)
-            self.checkpoint(NOW)
-            self._connection.execute("COMMIT")
+                ledger.record(a_plan(), NOW, body=BODY)
+            ledger.checkpoint(NOW)
+            connection.execute("COMMIT")
 
 
 def build(path: Path, jobs: int) -> Ledger:
-    with Bulk.open(path, create=True) as ledger:
-        ledger.fill(jobs)
+    fill(path, jobs)
     return Ledger.open(path, create=False)
 
 

@@ -107,7 +107,7 @@ def test_a_target_that_was_replaced_is_not_committed_to(tmp_path, database):
 
 def test_a_ledger_locked_after_the_commit_is_no_lie(tmp_path, database):
     with Gate(tmp_path / "ledger.db") as gate, closing(sqlite3.connect(tmp_path / "ledger.db")) as other:
-        gate.ledger._connection.execute("PRAGMA busy_timeout = 0")
+        gate.ledger.store.connection.execute("PRAGMA busy_timeout = 0")
         target = target_at(f"sqlite:///{database}")
         opened = target.open
 

@@ -3,9 +3,13 @@
 import hashlib
 import itertools
 import sqlite3
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import psycopg
+from tests.support.ledgers import rows, without_rules
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.core.states import MOVES, State
@@ -77,9 +81,38 @@ def raw(path):
 
 
 def dump(path):
-    """The whole book as text."""
+    """The whole book."""
+    if isinstance(path, str):
+        return rows(path)
     with closing(raw(path)) as connection:
         return list(connection.iterdump())
+
+
+FORBIDDING = (sqlite3.IntegrityError, psycopg.IntegrityError, psycopg.errors.GeneratedAlways)
+
+
+def in_words_of(path, sql):
+    """The same statement in the words of the engine."""
+    if isinstance(path, Path):
+        return sql
+    return (
+        sql.replace("zeroblob(32)", "decode(repeat('00', 32), 'hex')")
+        .replace("x'00'", "'\\x00'::bytea")
+        .replace(" OR REPLACE", "")
+    )
+
+
+@contextmanager
+def tampering(path):
+    """The book with its rules out of the way, for somebody who may do that."""
+    if isinstance(path, str):
+        with without_rules(path) as connection:
+            yield connection
+        return
+    with closing(raw(path)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        yield connection
 
 
 def write_event(connection, attempt_id, event, before, after, data="{}", at=AT):

@@ -19,11 +19,6 @@ LATER = NOW + timedelta(seconds=1)
 
 
 @pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.db"
-
-
-@pytest.fixture
 def ledger(path):
     with open_book(path) as ledger:
         yield ledger
@@ -116,7 +111,10 @@ def test_an_unproven_plan_is_never_staged(ledger, path):
     job=st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=128),
 )
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_comes_back(ledger, text, evidence, job):
+def test_any_text_comes_back(ledger, places, text, evidence, job):
+    if places.engine == "postgres":  # its text holds no NUL: see test_postgres
+        text, evidence = text.replace("\0", "0"), [item.replace("\0", "0") for item in evidence]
+        job = job and job.replace("\0", "0")
     new = a_refusal(job_id=job, owner=False, detail=text, target=text, submitter=text, evidence=tuple(evidence))
     entry, _ = ledger.record(new, NOW, body=None)
     found = ledger.get(entry.attempt_id)
@@ -320,16 +318,18 @@ def test_closing(path):
     ledger.close()
     with pytest.raises(CannotTry):
         ledger.record(a_plan(), NOW, body=None)
-    assert not [file.name for file in path.parent.iterdir() if file != path]
+    with pytest.raises(CannotTry):
+        ledger.get("att_x")
+    assert isinstance(path, str) or not [file.name for file in path.parent.iterdir() if file != path]
 
 
 # --- anything, in any order, against a model of a few lines
 
 
 @given(st.data())
-@settings(max_examples=40)
-def test_any_history(tmp_path_factory, data):
-    path = tmp_path_factory.mktemp("any") / "ledger.db"
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_history(places, data):
+    path = places.new()
     model: dict[str, Entry] = {}
     with ExitStack() as stack:
         ledger = stack.enter_context(open_book(path))

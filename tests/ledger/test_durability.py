@@ -17,6 +17,14 @@ def ledger(tmp_path):
         assert ledger.verify().problems == ()
 
 
+@pytest.fixture
+def either(path):
+    """In each engine."""
+    with open_book(path) as ledger:
+        yield ledger
+        assert ledger.verify().problems == ()
+
+
 def test_a_durable_commit_is_flushed(ledger):
     """What `PRAGMA synchronous` says inside each transaction: 2 is FULL, 1 is NORMAL."""
     seen: list[int] = []
@@ -33,7 +41,7 @@ def test_a_durable_commit_is_flushed(ledger):
         def __getattr__(self, name):
             return getattr(self.real, name)
 
-    ledger._connection = Watching(ledger._connection)
+    ledger.store.connection = Watching(ledger.store.connection)
     for durable in (True, False, False, True, False, True):
         entry, _ = ledger.record(a_plan(), NOW, body=None, durable=durable)
         ledger.move(entry.attempt_id, State.STAGED, State.DECLINED, NOW, durable=not durable)
@@ -42,7 +50,7 @@ def test_a_durable_commit_is_flushed(ledger):
 
 def test_an_interruption_leaves_no_doubt_about_durability(ledger):
     """Interrupted right after the setting took effect, before we could note it."""
-    real = ledger._connection
+    real = ledger.store.connection
 
     class Interrupted:
         def execute(self, sql, *values):
@@ -52,15 +60,16 @@ def test_an_interruption_leaves_no_doubt_about_durability(ledger):
         def __getattr__(self, name):
             return getattr(real, name)
 
-    ledger._connection = Interrupted()
+    ledger.store.connection = Interrupted()
     with pytest.raises(KeyboardInterrupt):
         ledger.record(a_plan(), NOW, body=None, durable=False)
-    ledger._connection = real
+    ledger.store.connection = real
     ledger.record(a_plan(), NOW, body=None, durable=True)
     assert real.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_checkpoints_come_by_themselves(ledger):
+def test_checkpoints_come_by_themselves(either):
+    ledger = either
     entry = book_with(ledger, State.STAGED)  # two events
     for _ in range(EVERY - 3):
         ledger.redelivered(entry.attempt_id, NOW, 1, durable=False)
@@ -77,7 +86,7 @@ def test_checkpoints_come_by_themselves(ledger):
 
 def test_a_checkpoint_that_fails_takes_nothing_back(ledger, monkeypatch):
     monkeypatch.setattr("endmark.ledger.book.EVERY", 2)
-    real = ledger._connection
+    real = ledger.store.connection
 
     class Refusing:
         def execute(self, sql, *values):
@@ -88,11 +97,11 @@ def test_a_checkpoint_that_fails_takes_nothing_back(ledger, monkeypatch):
         def __getattr__(self, name):
             return getattr(real, name)
 
-    ledger._connection = Refusing()
+    ledger.store.connection = Refusing()
     entry = book_with(ledger, State.STAGED)
     assert ledger.get(entry.attempt_id) == entry
     with pytest.raises(CannotTry):
         ledger.checkpoint(NOW)
-    ledger._connection = real
+    ledger.store.connection = real
     book_with(ledger, State.STAGED)
     assert ledger.verify().checkpoint[:2] == (1, 4)

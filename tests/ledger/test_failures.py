@@ -68,14 +68,14 @@ ACTS = [record, move, note, checkpoint]
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), KeyboardInterrupt(), MemoryError()])
 def test_each_statement_fails(ledger, path, act, late, error):
-    real = ledger._connection
+    real = ledger.store.connection
     entry = book_with(ledger, State.STAGED)
     before = dump(path)
     fired = 0
     for on in range(1, 40):
-        ledger._connection = Failing(real, on, error, late)
+        ledger.store.connection = Failing(real, on, error, late)
         failure = failure_of(act, ledger, entry)
-        ledger._connection = real
+        ledger.store.connection = real
         if failure is None:
             break
         fired += 1
@@ -101,7 +101,7 @@ def act_is_done(ledger, act, entry):
 @pytest.mark.parametrize("act", ACTS)
 def test_interrupted_inside_a_statement(ledger, path, act):
     """SQLite stops after every so many of its own steps, in the midst of rows, indexes and triggers."""
-    real = ledger._connection
+    real = ledger.store.connection
     entry = book_with(ledger, State.STAGED)
     before = dump(path)
     fired = 0
@@ -142,15 +142,15 @@ def test_the_disk_fails_at_any_byte(ledger, path, act):
         fired += 1
         assert "disk" in failure.detail
         assert dump(path) == before
-        assert not ledger._connection.in_transaction
+        assert not ledger.store.connection.in_transaction
     assert fired > 5
     assert act_is_done(ledger, act, entry)
 
 
 def test_a_full_disk(ledger, path):
     entry = book_with(ledger, State.STAGED)
-    (pages,) = ledger._connection.execute("PRAGMA page_count").fetchone()
-    ledger._connection.execute(f"PRAGMA max_page_count={pages}")
+    (pages,) = ledger.store.connection.execute("PRAGMA page_count").fetchone()
+    ledger.store.connection.execute(f"PRAGMA max_page_count={pages}")
     before = dump(path)
     big = b"x" * 100_000
     with pytest.raises(CannotTry, match=r"its disk is full; .*; nothing was changed; free some space"):
@@ -159,7 +159,7 @@ def test_a_full_disk(ledger, path):
         ledger.note(entry.attempt_id, "alarm", NOW, {"x": "x" * 100_000})
     assert dump(path) == before
     assert ledger.get(entry.attempt_id) == entry
-    ledger._connection.execute("PRAGMA max_page_count=100000")
+    ledger.store.connection.execute("PRAGMA max_page_count=100000")
     book_with(ledger, State.APPLIED)
 
 
@@ -181,11 +181,11 @@ def test_locked_past_the_timeout(ledger, path):
 def test_read_only(ledger, path):
     entry = book_with(ledger, State.STAGED)
     before = dump(path)
-    ledger._connection.execute("PRAGMA query_only=ON")
+    ledger.store.connection.execute("PRAGMA query_only=ON")
     for act in ACTS:
         with pytest.raises(CannotTry, match="it is read-only"):
             act(ledger, entry)
-    ledger._connection.execute("PRAGMA query_only=OFF")
+    ledger.store.connection.execute("PRAGMA query_only=OFF")
     assert dump(path) == before
 
 

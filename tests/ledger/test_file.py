@@ -57,8 +57,8 @@ def identity(path):
 
 def test_a_new_one(path):
     with open_book(path) as ledger:
-        assert ledger._connection.execute("PRAGMA synchronous").fetchone() == (2,)
-        assert ledger._connection.isolation_level is None
+        assert ledger.store.connection.execute("PRAGMA synchronous").fetchone() == (2,)
+        assert ledger.store.connection.isolation_level is None
         assert ledger.verify().ok
     assert identity(path) == (int.from_bytes(b"endm", "big"), 1, "wal")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -154,7 +154,7 @@ def test_opened_while_it_is_checkpointed(path, tmp_path_factory):
         for _ in range(50):
             book_with(ledger, State.APPLIED)
         wal = path.with_name("ledger.db-wal").read_bytes()
-        ledger._connection.execute("PRAGMA wal_checkpoint(FULL)")
+        ledger.store.connection.execute("PRAGMA wal_checkpoint(FULL)")
         many = path.read_bytes()
     assert len(many) > len(few)
     copy = tmp_path_factory.mktemp("copy") / "ledger.db"
@@ -385,8 +385,8 @@ def test_an_older_version_is_brought_up(path, monkeypatch):
     versions(monkeypatch, SECOND, THIRD)
     with Ledger.open(path, create=False) as ledger:
         assert ledger.get(entry.attempt_id) == entry
-        assert ledger._connection.execute("SELECT branch FROM attempts").fetchall() == [(None,)]
-        assert ledger._connection.execute("SELECT * FROM comments").fetchall() == []
+        assert ledger.store.connection.execute("SELECT branch FROM attempts").fetchall() == [(None,)]
+        assert ledger.store.connection.execute("SELECT * FROM comments").fetchall() == []
     assert identity(path)[1] == 3
     before = dump(path)
     Ledger.open(path, create=False).close()

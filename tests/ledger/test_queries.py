@@ -12,8 +12,8 @@ from endmark.ledger.ids import new_id
 
 
 @pytest.fixture
-def ledger(tmp_path):
-    with open_book(tmp_path / "ledger.db") as ledger:
+def ledger(path):
+    with open_book(path) as ledger:
         yield ledger
 
 

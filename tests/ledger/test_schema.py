@@ -377,7 +377,7 @@ def test_few_indexes(stranger):
 
 def test_questions_go_through_an_index(ledger, stranger):
     asked: list[str] = []
-    ledger._connection.set_trace_callback(asked.append)
+    ledger.store.connection.set_trace_callback(asked.append)
     entry = book_with(ledger, State.STAGED)
     asked.clear()
     ledger.get(entry.attempt_id)

@@ -38,12 +38,8 @@ def wait_for(processes):
     return answers
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.db"
-
-
-def test_eight_processes_make_and_fill_one_ledger(path):
+def test_eight_processes_make_and_fill_one_ledger(tmp_path):
+    path = tmp_path / "ledger.db"
     wait_for([start("many", path, f"p{number}", 200) for number in range(8)])
     with Ledger.open(path, create=False) as ledger:
         report = ledger.verify()
@@ -53,6 +49,15 @@ def test_eight_processes_make_and_fill_one_ledger(path):
         assert 1 <= report.checkpoints <= report.events // EVERY
         assert len(ledger.in_state(State.APPROVED)) == 8 * 150
         assert all(ledger.by_job(f"p{process}-{number}") for process in range(8) for number in range(200))
+
+
+def test_eight_processes_and_one_server(url):
+    wait_for([start("many", url, f"p{number}", 25) for number in range(8)])
+    with Ledger.open(url, create=False) as ledger:
+        report = ledger.verify()
+        assert report.problems == ()
+        assert (report.attempts, report.events) == (8 * 25, 8 * (18 * 3 + 7 * 2))
+        assert all(ledger.by_job(f"p{process}-{number}") for process in range(8) for number in range(25))
 
 
 def test_one_job_id_has_one_owner(path):
@@ -68,8 +73,17 @@ def test_one_job_id_has_one_owner(path):
         assert (ledger.verify().ok, len(ledger.page(10))) == (True, 1)
 
 
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 9))])
+def test_killed_at_any_moment_on_postgres(url, seed):
+    killed_at_any_moment(url, seed)
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_at_any_moment(path, seed):
+def test_killed_at_any_moment(tmp_path, seed):
+    killed_at_any_moment(tmp_path / "ledger.db", seed)
+
+
+def killed_at_any_moment(path, seed):
     """Five times over: the book opens, is whole, has no half of an act, and every act said to be done is there."""
     dice = random.Random(seed)
     said = []
@@ -92,8 +106,9 @@ def test_killed_at_any_moment(path, seed):
     assert said
 
 
-def test_killed_while_it_is_made(path):
+def test_killed_while_it_is_made(tmp_path):
     """Whatever is left of a file that was being made, the next one makes it whole."""
+    path = tmp_path / "ledger.db"
     dice = random.Random(7)
     script = "import sys; from pathlib import Path; from endmark.ledger.book import Ledger; print(flush=True); "
     script += "[(Ledger.open(p := Path(sys.argv[1]), create=True).close(), p.unlink()) for _ in range(10**6)]"

@@ -12,6 +12,7 @@ from endmark.core.states import State
 from endmark.ledger import schema, verify
 from endmark.ledger.chain import ZERO, event_hash
 from endmark.ledger.entry import COLUMNS
+from endmark.ledger.sqlite_store import rules_of
 
 STATES = [state for state in ROADS if state is not State.RECEIVED]
 
@@ -436,4 +437,4 @@ def test_writers_go_on_meanwhile(path):
 def test_the_rules_made_are_the_rules_found(path):
     with closing(raw(path)) as connection:
         made = sum(len(statements) for _, statements in schema.MIGRATIONS)
-        assert len(verify._rules_of(connection)) == made
+        assert len(rules_of(connection)) == made

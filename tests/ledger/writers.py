@@ -46,4 +46,5 @@ def forever(path, name):
 
 if __name__ == "__main__":
     act: Any = {"many": many, "race": race, "forever": forever}[sys.argv[1]]
-    act(Path(sys.argv[2]), *sys.argv[3:])
+    where = sys.argv[2]
+    act(where if "://" in where else Path(where), *sys.argv[3:])

@@ -1,6 +1,5 @@
 """The writing side of the book: each act is one transaction, with an event for every change."""
 
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -15,26 +14,16 @@ from endmark.core.states import MOVES, State
 from endmark.ledger import verify
 from endmark.ledger.chain import EVERY, ZERO, checkpoint_hash, event_hash
 from endmark.ledger.entry import COLUMNS, Entry, Event, Moved, New, Report, columns_of, entry_of, stamp
-from endmark.ledger.file import connect, explained, open_file, unreadable
 from endmark.ledger.ids import new_id
 from endmark.ledger.queries import Queries
+from endmark.ledger.store import Received, Store
 
 __all__ = ["Entry", "Event", "Ledger", "Moved", "New", "Report"]
 
-_INSERT_COLUMNS = ("attempt_id", *New.__struct_fields__, "received_at", "changed_at", "events", "head")
-_INSERT = (
-    f"INSERT INTO attempts ({', '.join(_INSERT_COLUMNS)}) "  # noqa: S608  # names of our own
-    f"VALUES ({', '.join('?' * len(_INSERT_COLUMNS))})"
-)
-_INSERT_EVENT = (
-    "INSERT INTO events (attempt, decision, seq, hash, at, event, from_state, to_state, data) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-)
-_INSERT_BODY = "INSERT INTO bodies (attempt, body) VALUES (?, ?)"
 _INSERT_CHECKPOINT = "INSERT INTO checkpoints (n, first_event, last_event, at, hash) VALUES (?, ?, ?, ?, ?)"
 _CURRENT = f"SELECT n, events, head, {', '.join(COLUMNS)} FROM attempts WHERE attempt_id = ?"  # noqa: S608  # as above
-_OWNED = "SELECT attempt_id FROM attempts WHERE job_id = ? AND owner = 1"
 _NOTE = "UPDATE attempts SET events = ?, head = ? WHERE n = ?"
+_HASHES = "SELECT hash FROM events WHERE id > ? AND id <= ? ORDER BY id"
 _LAST_CHECKPOINT = "SELECT n, last_event, hash FROM checkpoints ORDER BY n DESC LIMIT 1"
 
 
@@ -50,22 +39,27 @@ class _Row(msgspec.Struct):
 class Ledger(Queries):
     """The book of every attempt. One object may serve many threads; a process opens its own.
 
-    Each writing method is one transaction: it happened whole or it raised. It raises `CannotTry` when the file could
-    not be written (locked past the timeout, full, read-only, damaged), `Moved` where that is said, and ValueError or
-    KeyError for what a caller must not ask. `now` needs a time zone. With `durable=False` the commit is not flushed to
-    the disk by itself: a power cut may take it back, until the next durable commit of the same file.
+    Each writing method is one transaction: it happened whole or it raised. It raises `CannotTry` when the book could
+    not be written (locked past the timeout, full, read-only, damaged, out of reach), `Moved` where that is said, and
+    ValueError or KeyError for what a caller must not ask. `now` needs a time zone. With `durable=False` the commit is
+    not flushed to the disk by itself: a power cut may take it back, until the next durable commit.
     """
 
-    _durable: bool | None = True  # what the connection is set to
-    _written = _last_event = 0  # events of the current transaction: how many, and the id of the last
-
     @classmethod
-    def open(cls, path: Path, *, create: bool, timeout: float = 10.0) -> Self:
-        """The ledger at `path`; with `create`, a missing or empty file becomes one.
+    def open(cls, path: Path | str, *, create: bool, timeout: float = 10.0) -> Self:
+        """The ledger in the file at `path`, or in PostgreSQL where that is a `postgresql://` URL.
 
-        `timeout`, in seconds, is how long any act waits for another process. Raises `CannotTry`, nothing else.
+        With `create`, one that is missing is made. `timeout`, in seconds, is how long any act waits for another
+        process. Raises `CannotTry`, nothing else.
         """
-        return cls(open_file(path, create=create, timeout=timeout), path.absolute(), timeout)
+        if isinstance(path, str):
+            from endmark.ledger.postgres.store import open_store  # only who keeps a book there pays for it
+
+            return cls(open_store(path, create=create, timeout=timeout))
+        from endmark.ledger.file import open_file
+        from endmark.ledger.sqlite_store import SqliteStore
+
+        return cls(SqliteStore(open_file(path, create=create, timeout=timeout), path.absolute(), timeout))
 
     def __enter__(self) -> Self:
         return self
@@ -100,21 +94,24 @@ class Ledger(Queries):
         )
         known = {name: value for name, value in facts.items() if value is not None and name != "state"}
         data = msgspec.json.encode({"set": known, "body_kept": body is not None})
-        head = event_hash(ZERO, entry.attempt_id, 1, at, "received", None, State.RECEIVED, data)
+        received = State.RECEIVED.value
+        first = event_hash(ZERO, entry.attempt_id, 1, at, "received", None, received, data)
+        moved = event_hash(first, entry.attempt_id, 2, at, "moved", received, new.state.value, b"{}")
         columns = columns_of(facts | {"state": State.RECEIVED})
         _check_evidence(new.evidence)
-        with self.transaction(at, durable):
-            if new.owner and new.job_id is not None:
-                owner = self._connection.execute(_OWNED, (new.job_id,)).fetchone()
-                if owner is not None:
-                    return self._row(owner[0]).entry, False
-            values = (entry.attempt_id, *columns.values(), at, at, 1, head)
-            n = self._connection.execute(_INSERT, values).lastrowid
-            assert n is not None  # noqa: S101  # an INSERT that did not raise has made a row
-            self.add_event((n, None, 1, head, at, "received", None, State.RECEIVED.value, data.decode()))
-            if body is not None:
-                self._connection.execute(_INSERT_BODY, (n, body))
-            self._move_row(_Row(n, 1, head, entry), State.RECEIVED, new.state, at, {}, {})
+        attempt = Received(
+            columns=(entry.attempt_id, *columns.values(), at, at, 1, first),
+            at=at,
+            data=data.decode(),
+            state=new.state.value,
+            heads=(first, moved),
+            body=body,
+        )
+        owner = self.store.record(attempt, new.job_id if new.owner else None, durable)
+        if owner is None:
+            self._check_in(at)
+        elif found := self.get(owner):
+            return found, False
         return entry, True
 
     def move(
@@ -187,7 +184,7 @@ class Ledger(Queries):
         with self.transaction(at, durable):
             row = self._row(attempt_id)
             self._append(row, at, event, None, None, {}, data)
-            self._connection.execute(_NOTE, (row.events, row.head, row.n))
+            self.store.run(_NOTE, (row.events, row.head, row.n))
 
     def redelivered(self, attempt_id: str, now: datetime, received_bytes: int, *, durable: bool = True) -> None:
         """Note that the same body came again. Raises KeyError for an unknown id."""
@@ -195,59 +192,39 @@ class Ledger(Queries):
 
     def checkpoint(self, now: datetime) -> None:
         """Fix every event since the last checkpoint in its order. This also happens by itself, every 1,024 events."""
-        self._checkpoint(stamp(now), durable=True)
+        self._checkpoint(stamp(now), durable=True, wait=True)
 
     def verify(self, progress: Callable[[int, int], None] | None = None) -> Report:
         """Audit the whole book as it stands now, in bounded memory, while others go on writing.
 
-        `progress` is called with (rows read, rows in all). Raises `CannotTry` if the file cannot be opened again.
+        `progress` is called with (rows read, rows in all). Raises `CannotTry` if it cannot be opened again.
         """
-        try:
-            connection = connect(self._path, self._timeout)
-            try:
-                return verify.audit(connection, progress)
-            finally:
-                connection.close()
-        except sqlite3.Error as error:
-            raise explained(error, self._path, self._timeout) from error
+        with self.store.audited() as source:
+            return verify.audit(source, progress)
 
     @contextmanager
-    def transaction(self, at: str, durable: bool) -> Iterator[sqlite3.Connection]:
+    def transaction(self, at: str, durable: bool) -> Iterator[Store]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
-        with self._lock:
-            self._written = self._last_event = 0
-            try:
-                if durable is not self._durable:
-                    # It can be set only between transactions; before one, so that nothing can fail after a COMMIT.
-                    self._durable = None  # unknown, should this be interrupted
-                    self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                    self._durable = durable
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except sqlite3.Error as error:
-                self._roll_back()
-                raise explained(error, self._path, self._timeout) from error
-            except BaseException:
-                self._roll_back()
-                raise
-            if self._last_event // EVERY > (self._last_event - self._written) // EVERY:
-                with suppress(CannotTry):  # what was asked for stands committed; the next checkpoint covers this one
-                    self._checkpoint(at, durable=False)
+        with self.store.transaction(durable):
+            yield self.store
+        self._check_in(at)
 
-    def _roll_back(self) -> None:
-        with suppress(sqlite3.Error):
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+    def _check_in(self, at: str) -> None:
+        """After a transaction: make a checkpoint where one is due."""
+        last = self.store.last_event
+        if last // EVERY > (last - self.store.written) // EVERY:
+            with suppress(CannotTry):  # what was asked for stands committed; the next checkpoint covers this one
+                self._checkpoint(at, durable=False, wait=False)
 
     def _row(self, attempt_id: str) -> _Row:
-        row = self._connection.execute(_CURRENT, (attempt_id,)).fetchone()
-        if row is None:
+        rows = self.store.ask(_CURRENT + self.store.row_lock, (attempt_id,))
+        if not rows:
             raise KeyError(attempt_id)
+        n, events, head, *values = rows[0]
         try:
-            return _Row(row[0], row[1], row[2], entry_of(row[3:]))
+            return _Row(n, events, head, entry_of(tuple(values)))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise unreadable(self._path, error) from error
+            raise self.store.unreadable(error) from error
 
     def _move_row(
         self, row: _Row, before: State, after: State, at: str, facts: Mapping[str, Any], data: Mapping[str, Any]
@@ -256,7 +233,7 @@ class Ledger(Queries):
         self._append(row, at, "moved", before.value, after.value, facts, data)
         columns = {"state": after.value, **columns_of(facts), "changed_at": at, "events": row.events, "head": row.head}
         names = ", ".join(f"{name} = ?" for name in columns)
-        self._connection.execute(f"UPDATE attempts SET {names} WHERE n = ?", (*columns.values(), row.n))  # noqa: S608
+        self.store.run(f"UPDATE attempts SET {names} WHERE n = ?", (*columns.values(), row.n))  # noqa: S608
         row.entry = msgspec.structs.replace(row.entry, state=after, changed_at=at, **facts)
 
     def _append(
@@ -274,25 +251,20 @@ class Ledger(Queries):
         raw = msgspec.json.encode({"set": facts, **data} if facts else data)
         row.events += 1
         row.head = event_hash(row.head, row.entry.attempt_id, row.events, at, event, before, after, raw)
-        self.add_event((row.n, None, row.events, row.head, at, event, before, after, raw.decode()))
+        self.store.add_event((row.n, None, row.events, row.head, at, event, before, after, raw.decode()))
 
-    def add_event(self, values: tuple[Any, ...]) -> None:
-        """Write one event, within a transaction: number of the attempt, of the decision (one of them None), seq, hash,
-        at, event, from_state, to_state, data."""
-        self._last_event = self._connection.execute(_INSERT_EVENT, values).lastrowid or 0
-        self._written += 1
-
-    def _checkpoint(self, at: str, durable: bool) -> None:
-        with self.transaction(at, durable):
-            n, covered, previous = self._connection.execute(_LAST_CHECKPOINT).fetchone() or (0, 0, ZERO)
-            (last,) = self._connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
-            if last > covered:
-                hashes = self._connection.execute("SELECT hash FROM events WHERE id > ? ORDER BY id", (covered,))
-                try:
-                    digest = checkpoint_hash(previous, n + 1, covered + 1, last, at, (row[0] for row in hashes))
-                except TypeError as error:
-                    raise unreadable(self._path, error) from error
-                self._connection.execute(_INSERT_CHECKPOINT, (n + 1, covered + 1, last, at, digest))
+    def _checkpoint(self, at: str, durable: bool, wait: bool) -> None:
+        with self.store.transaction(durable):
+            last = self.store.settled_event(wait=wait)
+            n, covered, previous = (self.store.ask(_LAST_CHECKPOINT) or [(0, 0, ZERO)])[0]
+            if last <= covered:
+                return
+            hashes = [row[0] for row in self.store.ask(_HASHES, (covered, last))]
+            try:
+                digest = checkpoint_hash(previous, n + 1, covered + 1, last, at, hashes, len(hashes))
+            except TypeError as error:
+                raise self.store.unreadable(error) from error
+            self.store.run(_INSERT_CHECKPOINT, (n + 1, covered + 1, last, at, digest))
 
 
 def _legal(start: State, path: tuple[State, ...]) -> None:

@@ -13,7 +13,8 @@ L3  The hash of a checkpoint is taken over seven fields:
       1 the ASCII text `endmark-checkpoint-v1`
       2 the 32-byte hash of the checkpoint before it; 32 zero bytes for the first
       3 n, in decimal: 1, 2, 3, ...   4 first_event and 5 last_event, ids in decimal   6 at
-      7 the hashes of the events first_event..last_event in the order of their ids, 32 bytes each
+      7 the hashes of the events first_event..last_event in the order of their ids, 32 bytes each (an id in between
+        that belongs to no event, as after a rollback on PostgreSQL, has none)
 L4  first_event is the last_event of the checkpoint before, plus one; the first checkpoint begins at event 1.
 
 There is one chain an attempt and one a decision (with its reviews), so writers never wait for a common one. A
@@ -54,10 +55,16 @@ def event_hash(
     return hashlib.sha256(_NINE_LENGTHS(*map(len, fields)) + b"".join(fields)).digest()
 
 
-def checkpoint_hash(previous: bytes, n: int, first: int, last: int, at: str, hashes: Iterable[bytes]) -> bytes:
-    """The 32-byte hash of checkpoint `n` over the events `first`..`last`, whose hashes come in id order (L3)."""
+def checkpoint_hash(
+    previous: bytes, n: int, first: int, last: int, at: str, hashes: Iterable[bytes], count: int | None = None
+) -> bytes:
+    """The 32-byte hash of checkpoint `n` over the events `first`..`last`, whose hashes come in id order (L3).
+
+    `count` is their number, where some of these ids belong to no event.
+    """
+    size = 32 * (last - first + 1 if count is None else count)
     fields = (b"endmark-checkpoint-v1", previous, b"%d" % n, b"%d" % first, b"%d" % last, at.encode())
-    digest = hashlib.sha256(_SEVEN_LENGTHS(*map(len, fields), 32 * (last - first + 1)) + b"".join(fields))
+    digest = hashlib.sha256(_SEVEN_LENGTHS(*map(len, fields), size) + b"".join(fields))
     for event in hashes:
         digest.update(event)
     return digest.digest()

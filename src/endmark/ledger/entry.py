@@ -105,6 +105,7 @@ class Moved(Exception):
 
 
 COLUMNS: tuple[str, ...] = Entry.__struct_fields__
+RECEIVED_COLUMNS = ("attempt_id", *New.__struct_fields__, "received_at", "changed_at", "events", "head")
 _STATES = {state.value: state for state in State}
 _SIGNALS = {signal.value: signal for signal in Signal}
 

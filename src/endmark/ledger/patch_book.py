@@ -1,7 +1,6 @@
 """The writing side of the book for patches: each act is one transaction, with an event for every change."""
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
@@ -24,6 +23,7 @@ from endmark.ledger.patch_entry import (
     stored,
 )
 from endmark.ledger.patch_queries import PatchQueries, row_of
+from endmark.ledger.store import Store
 
 __all__ = ["PatchBook"]
 
@@ -58,16 +58,16 @@ class PatchBook(PatchQueries):
         facts = stored(msgspec.structs.asdict(entry))
         data = msgspec.json.encode({"set": {name: value for name, value in facts.items() if name not in _OF_THE_CHAIN}})
         chain = event_hash(ZERO, entry.decision_id, 1, at, "opened", None, Decision.PENDING, data)
-        with self._ledger.transaction(at, durable=True) as connection:
-            n = _insert(connection, "decisions", {**facts, "events": 1, "chain": chain})
-            self._ledger.add_event((None, n, 1, chain, at, "opened", None, Decision.PENDING.value, data.decode()))
+        with self._ledger.transaction(at, durable=True) as store:
+            n = store.insert("decisions", (*facts, "events", "chain"), (*facts.values(), 1, chain))
+            store.add_event((None, n, 1, chain, at, "opened", None, Decision.PENDING.value, data.decode()))
         return entry
 
     def ask(self, decision_id: str, new: NewReview, now: datetime) -> ReviewEntry:
         """Write that a reviewer is being asked. Raises ValueError for a review id that was used before."""
         at = stamp(now)
-        with self._ledger.transaction(at, durable=True) as connection:
-            return self._ask(connection, decision_id, new, at)
+        with self._ledger.transaction(at, durable=True) as store:
+            return self._ask(store, decision_id, new, at)
 
     def answered(self, review_id: str, answer: Answer, now: datetime, *, body: bytes | None) -> ReviewEntry:
         """Write what a reviewer answered, and keep `body`, the bytes as judged.
@@ -76,17 +76,17 @@ class PatchBook(PatchQueries):
         Raises KeyError for an unknown review, ValueError for one that is finished.
         """
         at = stamp(now)
-        with self._ledger.transaction(at, durable=True) as connection:
-            return self._answer(connection, review_id, answer, at, body)
+        with self._ledger.transaction(at, durable=True) as store:
+            return self._answer(store, review_id, answer, at, body)
 
     def brought(
         self, decision_id: str, new: NewReview, answer: Answer, now: datetime, *, body: bytes | None
     ) -> ReviewEntry:
         """`ask` and `answered` in one transaction: a verdict that came from elsewhere."""
         at = stamp(now)
-        with self._ledger.transaction(at, durable=True) as connection:
-            self._ask(connection, decision_id, new, at)
-            return self._answer(connection, new.review_id, answer, at, body)
+        with self._ledger.transaction(at, durable=True) as store:
+            self._ask(store, decision_id, new, at)
+            return self._answer(store, new.review_id, answer, at, body)
 
     def move(
         self,
@@ -112,8 +112,8 @@ class PatchBook(PatchQueries):
         at = stamp(now)
         given = {"signal": signal, "detail": detail, "merged": merged, "approver": approver}
         facts: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        with self._ledger.transaction(at, durable=True) as connection:
-            return self._move(connection, decision_id, expect, to, at, facts, evidence, data or {})
+        with self._ledger.transaction(at, durable=True) as store:
+            return self._move(store, decision_id, expect, to, at, facts, evidence, data or {})
 
     def merge(
         self,
@@ -130,28 +130,30 @@ class PatchBook(PatchQueries):
         decision is a pass that stands merged: reconciling finds the commit.
         """
         at = stamp(now)
-        with self._ledger.transaction(at, durable=True) as connection:
-            entry = row_of(connection, decision_id)[3]
+        with self._ledger.transaction(at, durable=True) as store:
+            self._alone_with(store, decision_id)
+            entry = row_of(store, decision_id)[3]
             if entry.state is not Decision.PASS:
                 raise DecisionMoved(entry)
             commit, evidence = do(entry)
             facts: dict[str, Any] = {"merged": commit}
             if approver is not None:
                 facts["approver"] = approver
-            return self._move(connection, decision_id, Decision.PASS, Decision.MERGED, at, facts, evidence, {})
+            return self._move(store, decision_id, Decision.PASS, Decision.MERGED, at, facts, evidence, {})
 
     def note(self, decision_id: str, event: str, now: datetime, data: Mapping[str, Any]) -> None:
         """Add an event that moves nothing, in any state. Raises KeyError for an unknown id."""
         if event in _ACTS:
             raise ValueError(f"{event!r} is the name of an act")
         at = stamp(now)
-        with self._ledger.transaction(at, durable=True) as connection:
-            self._append(connection, decision_id, at, event, None, None, {}, data)
+        with self._ledger.transaction(at, durable=True) as store:
+            self._append(store, decision_id, at, event, None, None, {}, data)
 
     # ---- inside a transaction ---------------------------------------------------------------------------------
 
-    def _ask(self, connection: sqlite3.Connection, decision_id: str, new: NewReview, at: str) -> ReviewEntry:
-        if connection.execute("SELECT 1 FROM reviews WHERE review_id = ?", (new.review_id,)).fetchone():
+    def _ask(self, store: Store, decision_id: str, new: NewReview, at: str) -> ReviewEntry:
+        store.alone(f"review {new.review_id}")
+        if store.ask("SELECT 1 FROM reviews WHERE review_id = ?", (new.review_id,)):
             raise ValueError(f"the review id {new.review_id} was used before")
         identity = msgspec.structs.asdict(new)
         entry = ReviewEntry(
@@ -171,7 +173,7 @@ class PatchBook(PatchQueries):
             answered_at=None,
         )
         n = self._append(
-            connection,
+            store,
             decision_id,
             at,
             "asked",
@@ -182,26 +184,27 @@ class PatchBook(PatchQueries):
         )
         facts = stored(msgspec.structs.asdict(entry))
         del facts["decision_id"]
-        _insert(connection, "reviews", {**facts, "decision": n})
+        store.insert("reviews", (*facts, "decision"), (*facts.values(), n))
         return entry
 
-    def _answer(
-        self, connection: sqlite3.Connection, review_id: str, answer: Answer, at: str, body: bytes | None
-    ) -> ReviewEntry:
+    def _answer(self, store: Store, review_id: str, answer: Answer, at: str, body: bytes | None) -> ReviewEntry:
         if body is not None and (len(body), hashlib.sha256(body).hexdigest()) != (
             answer.received_bytes,
             answer.body_sha256,
         ):
             raise ValueError("the bytes to be kept are not those that were judged")
+        store.alone(f"review {review_id}")
         entry = self.review(review_id)
         if entry is None:
             raise KeyError(review_id)
+        if answer.state is Review.FAIL:
+            self._alone_with(store, entry.decision_id)
         if answer.state not in REVIEW_MOVES[entry.state]:
             raise ValueError(f"{entry.state} > {answer.state} is not a legal move")
         facts = msgspec.structs.asdict(answer)
         known = stored({name: value for name, value in facts.items() if value is not None and name != "state"})
         self._append(
-            connection,
+            store,
             entry.decision_id,
             at,
             "answered",
@@ -210,26 +213,26 @@ class PatchBook(PatchQueries):
             {},
             {"review": review_id, "set": known, "body_kept": body is not None},
         )
-        (n,) = connection.execute("SELECT n FROM reviews WHERE review_id = ?", (review_id,)).fetchone()
+        ((n,),) = store.ask("SELECT n FROM reviews WHERE review_id = ?", (review_id,))
         if body is not None:
-            connection.execute("INSERT INTO answers (review, body) VALUES (?, ?)", (n, body))
+            store.run("INSERT INTO answers (review, body) VALUES (?, ?)", (n, body))
         columns = {**stored(facts), "answered_at": at}
         names = ", ".join(f"{name} = ?" for name in columns)
-        connection.execute(f"UPDATE reviews SET {names} WHERE n = ?", (*columns.values(), n))  # noqa: S608
+        store.run(f"UPDATE reviews SET {names} WHERE n = ?", (*columns.values(), n))  # noqa: S608
         if answer.state is Review.FAIL:
-            self._fail_alike(connection, entry.decision_id, review_id, at)
+            self._fail_alike(store, entry.decision_id, review_id, at)
         return msgspec.structs.replace(entry, **facts, answered_at=at)
 
-    def _fail_alike(self, connection: sqlite3.Connection, decision_id: str, review_id: str, at: str) -> None:
-        decision = row_of(connection, decision_id)[3]
-        alike = connection.execute(_PASSED_ALIKE, (decision.diff_sha, decision.policy_sha256)).fetchall()
+    def _fail_alike(self, store: Store, decision_id: str, review_id: str, at: str) -> None:
+        decision = row_of(store, decision_id)[3]
+        alike = store.ask(_PASSED_ALIKE, (decision.diff_sha, decision.policy_sha256))
         for (passed,) in alike:
             facts = {"detail": f"review {review_id} of the same diff failed it, and a fail outweighs every pass"}
-            self._move(connection, passed, Decision.PASS, Decision.FAIL, at, facts, (), {"because": review_id})
+            self._move(store, passed, Decision.PASS, Decision.FAIL, at, facts, (), {"because": review_id})
 
     def _move(
         self,
-        connection: sqlite3.Connection,
+        store: Store,
         decision_id: str,
         expect: Decision,
         to: Decision,
@@ -238,20 +241,25 @@ class PatchBook(PatchQueries):
         evidence: tuple[str, ...],
         data: Mapping[str, Any],
     ) -> DecisionEntry:
-        entry = row_of(connection, decision_id)[3]
+        self._alone_with(store, decision_id)
+        entry = row_of(store, decision_id)[3]
         if entry.state is not expect:
             raise DecisionMoved(entry)
         if evidence:
             facts = {**facts, "evidence": entry.evidence + evidence}
         columns = {**stored(facts), "state": to.value, "changed_at": at}
-        self._append(
-            connection, decision_id, at, "moved", expect.value, to.value, columns, {**data, "set": stored(facts)}
-        )
+        self._append(store, decision_id, at, "moved", expect.value, to.value, columns, {**data, "set": stored(facts)})
         return msgspec.structs.replace(entry, **facts, state=to, changed_at=at)
+
+    def _alone_with(self, store: Store, decision_id: str) -> None:
+        """Whoever passes, merges or fails the same diff waits: no pass may slip in beside a fail."""
+        entry = self.get(decision_id)
+        if entry is not None and entry.diff_sha is not None:
+            store.alone(f"{entry.diff_sha} {entry.policy_sha256}")
 
     def _append(
         self,
-        connection: sqlite3.Connection,
+        store: Store,
         decision_id: str,
         at: str,
         event: str,
@@ -261,23 +269,15 @@ class PatchBook(PatchQueries):
         data: Mapping[str, Any],
     ) -> int:
         """Append one event to the decision's chain, and change its row. Returns the row's number."""
-        n, events, chain, _ = row_of(connection, decision_id)
+        n, events, chain, _ = row_of(store, decision_id)
         raw = msgspec.json.encode(data)
         digest = event_hash(chain, decision_id, events + 1, at, event, before, after, raw)
-        self._ledger.add_event((None, n, events + 1, digest, at, event, before, after, raw.decode()))
+        store.add_event((None, n, events + 1, digest, at, event, before, after, raw.decode()))
         changed = {**columns, "events": events + 1, "chain": digest}
         names = ", ".join(f"{name} = ?" for name in changed)
-        connection.execute(f"UPDATE decisions SET {names} WHERE n = ?", (*changed.values(), n))  # noqa: S608
+        store.run(f"UPDATE decisions SET {names} WHERE n = ?", (*changed.values(), n))  # noqa: S608
         return n
 
 
 _ACTS = ("opened", "asked", "answered", "moved")
 _OF_THE_CHAIN = ("decision_id", "state", "opened_at", "changed_at")
-
-
-def _insert(connection: sqlite3.Connection, table: str, columns: Mapping[str, Any]) -> int:
-    marks = ", ".join("?" * len(columns))
-    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  # names of our own
-    n = connection.execute(sql, tuple(columns.values())).lastrowid
-    assert n is not None  # noqa: S101  # an INSERT that did not raise has made a row
-    return n

@@ -1,6 +1,5 @@
 """What can be asked of the book about patches."""
 
-import sqlite3
 from datetime import datetime
 from typing import Any
 
@@ -15,12 +14,14 @@ from endmark.ledger.patch_entry import (
     review_of,
 )
 from endmark.ledger.queries import Queries, event_of
+from endmark.ledger.store import Store
 
 _DECISION = f"SELECT {', '.join(DECISION_COLUMNS)} FROM decisions "  # noqa: S608  # names of our own
 _REVIEW = (
     f"SELECT decision_id, {', '.join(f'reviews.{name}' for name in REVIEW_COLUMNS)} "  # noqa: S608  # as above
     "FROM reviews JOIN decisions ON decisions.n = reviews.decision "
 )
+_CURRENT = f"SELECT n, events, chain, {', '.join(DECISION_COLUMNS)} FROM decisions WHERE decision_id = ?"  # noqa: S608
 _EVENTS = (
     "SELECT id, seq, at, event, from_state, to_state, data, hash FROM events "
     "WHERE decision = (SELECT n FROM decisions WHERE decision_id = ?) ORDER BY seq"
@@ -28,7 +29,7 @@ _EVENTS = (
 
 
 class PatchQueries:
-    """The reading side, over an open ledger. Each method raises `CannotTry` when the file cannot be read."""
+    """The reading side, over an open ledger. Each method raises `CannotTry` when it cannot be read."""
 
     def __init__(self, ledger: Queries) -> None:
         self._queries = ledger
@@ -77,7 +78,7 @@ class PatchQueries:
 
     def page(self, limit: int, before: str | None = None, state: Decision | None = None) -> list[DecisionEntry]:
         """At most `limit` decisions, newest first, opened before the one whose id is `before`."""
-        where, values = "WHERE 1", list[Any]()
+        where, values = "WHERE TRUE", list[Any]()
         if state is not None:
             where, values = where + " AND state = ?", [*values, state.value]
         if before is not None:
@@ -106,12 +107,13 @@ class PatchQueries:
         return found[0] if found else None
 
 
-def row_of(connection: sqlite3.Connection, decision_id: str) -> tuple[int, int, bytes, DecisionEntry]:
-    """The decision's row number, how many events it has, its chain's last hash, and itself. Raises KeyError."""
-    row = connection.execute(
-        f"SELECT n, events, chain, {', '.join(DECISION_COLUMNS)} FROM decisions WHERE decision_id = ?",  # noqa: S608
-        (decision_id,),
-    ).fetchone()
-    if row is None:
+def row_of(store: Store, decision_id: str) -> tuple[int, int, bytes, DecisionEntry]:
+    """The decision's row number, how many events it has, its chain's last hash, and itself. Raises KeyError.
+
+    Within a transaction: the row stays as it is until that ends.
+    """
+    rows = store.ask(_CURRENT + store.row_lock, (decision_id,))
+    if not rows:
         raise KeyError(decision_id)
-    return row[0], row[1], row[2], decision_of(row[3:])
+    n, events, chain, *values = rows[0]
+    return n, events, chain, decision_of(tuple(values))

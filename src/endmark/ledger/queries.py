@@ -1,10 +1,8 @@
 """The reading side of the book."""
 
 import itertools
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from threading import RLock
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,7 +12,7 @@ from endmark.core.evidence import REVERTED
 from endmark.core.refusal import Refused
 from endmark.core.states import Decision, Review, State
 from endmark.ledger.entry import COLUMNS, Entry, Event, entry_of
-from endmark.ledger.file import explained, unreadable
+from endmark.ledger.store import Store
 
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM attempts "  # noqa: S608  # names of our own
 _BY_ID = _SELECT + "WHERE attempt_id = ?"
@@ -31,14 +29,15 @@ _Value = TypeVar("_Value")
 
 
 class Queries:
-    """What can be asked of an open ledger. Each method raises `CannotTry` when the file cannot be read."""
+    """What can be asked of an open ledger. Each method raises `CannotTry` when it cannot be read."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, timeout: float) -> None:
-        self._connection = connection
-        self._path = path
-        self._timeout = timeout
-        self._file = _which(path)
-        self._lock = RLock()  # one connection, many threads
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    @property
+    def place(self) -> Path | str:
+        """The file, or the database as a URL without a user or a password."""
+        return self.store.place
 
     def get(self, attempt_id: str) -> Entry | None:
         """The attempt with this id."""
@@ -90,34 +89,20 @@ class Queries:
         return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
 
     def stands(self) -> bool:
-        """Whether the file that was opened still stands at its path: not removed, not replaced."""
-        return _which(self._path) == self._file
+        """Whether what was opened still stands at its place: not removed, not replaced."""
+        return self.store.stands()
 
     def close(self) -> None:
-        """Close the file. Closing twice is fine."""
-        with self._lock:
-            self._connection.close()
+        """Close it. Closing twice is fine."""
+        self.store.close()
 
     def ask(self, make: Callable[[tuple[Any, ...]], _Value], sql: str, *values: Any) -> list[_Value]:
         """The rows of a question, each made a value. Raises CannotTry."""
-        with self._lock:
-            try:
-                rows = self._connection.execute(sql, values).fetchall()
-            except sqlite3.Error as error:
-                raise explained(error, self._path, self._timeout) from error
+        rows = self.store.ask(sql, values)
         try:
             return [make(row) for row in rows]
         except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise unreadable(self._path, error) from error
-
-
-def _which(path: Path) -> tuple[int, int] | None:
-    """Which file stands at `path` now."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+            raise self.store.unreadable(error) from error
 
 
 def _first(values: list[_Value]) -> _Value | None:
@@ -146,7 +131,7 @@ def _state(word: str | None) -> str | None:
 
 def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...]]:
     """The condition, in the words of the index, and its values."""
-    parts: list[str] = ["1"]
+    parts: list[str] = ["TRUE"]
     values: list[str] = []
     if state is not None:
         parts.append("state = ? AND state <> 'received'")

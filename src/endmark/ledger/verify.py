@@ -1,7 +1,6 @@
 """The audit of the whole book: every row must say what its chain says, and nothing may be missing."""
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import itemgetter
@@ -10,9 +9,10 @@ from typing import Any
 from endmark.core import strictjson
 from endmark.core.refusal import Refused
 from endmark.core.states import MOVES, State
-from endmark.ledger import schema, verify_patches
+from endmark.ledger import verify_patches
 from endmark.ledger.chain import ZERO, checkpoint_hash, event_hash
 from endmark.ledger.entry import COLUMNS, Report, columns_of
+from endmark.ledger.source import Source
 
 LISTED = 100  # problems told in words; the rest are counted
 _STEP = 5000  # rows between two calls of `progress`
@@ -24,12 +24,11 @@ _ATTEMPTS = (
     "FROM attempts LEFT JOIN bodies AS b ON b.attempt = n ORDER BY n"
 )
 _EVENTS = (
-    "SELECT attempt, id, seq, at, event, from_state, to_state, data, hash FROM events "
-    "WHERE typeof(attempt) = 'integer' ORDER BY attempt, seq"
+    "SELECT attempt, id, seq, at, event, from_state, to_state, data, hash FROM events WHERE {} ORDER BY attempt, seq"
 )
 _STRAYS = (
     (
-        "SELECT id FROM events WHERE typeof(attempt) <> 'integer' AND typeof(decision) <> 'integer'",
+        "SELECT id FROM events WHERE NOT ({attempt}) AND NOT ({decision})",
         "event {} belongs to no attempt and to no decision",
     ),
     (
@@ -39,24 +38,18 @@ _STRAYS = (
 )
 
 
-def audit(connection: sqlite3.Connection, progress: Callable[[int, int], None] | None = None) -> Report:
+def audit(source: Source, progress: Callable[[int, int], None] | None = None) -> Report:
     """Read the whole book in one snapshot and report every problem found, each naming its row.
 
-    Memory does not grow with the book. `progress(done, total)` counts rows. Damage to the file itself is a problem
-    reported, not raised; raises sqlite3.Error only if the first row cannot be read.
+    Memory does not grow with the book. `progress(done, total)` counts rows. Damage to the storage itself is a problem
+    reported, not raised; raises one of `source.errors` only if the first row cannot be read.
     """
-    # What is no UTF-8 must not end the reading: it is replaced, and then the hash does not match.
-    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    connection.execute("BEGIN")
-    try:
-        return _Audit(connection, progress).run()
-    finally:
-        connection.execute("ROLLBACK")
+    return _Audit(source, progress).run()
 
 
 class _Audit:
-    def __init__(self, connection: sqlite3.Connection, progress: Callable[[int, int], None] | None) -> None:
-        self._connection = connection
+    def __init__(self, source: Source, progress: Callable[[int, int], None] | None) -> None:
+        self._source = source
         self._progress = progress
         self._problems: list[str] = []
         self._count = 0
@@ -77,7 +70,7 @@ class _Audit:
         ):
             try:
                 part()
-            except sqlite3.DatabaseError as error:
+            except self._source.errors as error:
                 self._problem(f"the file cannot be read to its end: {error}")
         if self._progress:
             self._progress(self._total, self._total)
@@ -91,26 +84,18 @@ class _Audit:
         )
 
     def _file(self) -> None:
-        """SQLite's own look at its pages."""
-        for (line,) in self._connection.execute(f"PRAGMA quick_check({LISTED})"):
-            if line != "ok":
-                self._problem(f"the file is damaged: {line}")
+        """The engine's own look at its pages."""
+        for sentence in self._source.damage():
+            self._problem(sentence)
 
     def _rules(self) -> None:
-        """Every table, index and trigger is the one this version makes."""
-        expected, found = _rules_made(), _rules_of(self._connection)
-        for name, sql in expected.items():
-            if name not in found:
-                self._problem(f"the {name} is missing")
-            elif found[name] != sql:
-                self._problem(f"the {name} was changed")
-        for name in found.keys() - expected.keys():
-            self._problem(f"the {name} is not ours")
+        for sentence in self._source.rules():
+            self._problem(sentence)
 
     def _checkpoints(self) -> None:
         """Ids run without a gap, and each checkpoint is the hash of the one before and the events since."""
         previous, number, covered = ZERO, 0, 0
-        for n, first, last, at, digest in self._connection.execute(
+        for n, first, last, at, digest in self._source.rows(
             "SELECT n, first_event, last_event, at, hash FROM checkpoints ORDER BY n"
         ):
             where = f"checkpoint {n}"
@@ -120,20 +105,27 @@ class _Audit:
                 self._problem(f"{where} was changed: it covers events {first} to {last}, expected from {covered + 1}")
                 previous = digest
                 continue
-            if digest != _or_none(checkpoint_hash, previous, n, first, last, at, self._hashes(first, last)):
+            hashes, count = self._hashes(first, last), self._events_between(first, last)
+            if digest != _or_none(checkpoint_hash, previous, n, first, last, at, hashes, count):
                 self._problem(f"{where} does not match: it or one of the events {first} to {last} was changed")
             previous, covered = digest, last
             self._newest = (n, last, digest.hex() if isinstance(digest, bytes) else str(digest))
         for _ in self._hashes(covered + 1, None):
             pass
 
+    def _events_between(self, first: int, last: int) -> int | None:
+        """How many events a checkpoint covers; None where that is told by its ids."""
+        if self._source.gapless:
+            return None
+        return self._rows(f"SELECT count(*) FROM events WHERE id BETWEEN {first:d} AND {last:d}")  # noqa: S608
+
     def _hashes(self, first: int, last: int | None) -> Iterator[bytes]:
         """The hashes of the events first..last (None: to the end); ids that are missing are reported on the way."""
         expected = first
         limit = "" if last is None else f"AND id <= {last:d}"
-        for number, digest in self._connection.execute(
+        for number, digest in self._source.rows(
             f"SELECT id, hash FROM events WHERE id >= ? {limit} ORDER BY id",  # noqa: S608  # a number
-            (first,),
+            first,
         ):
             self._gap("event", expected, number - 1)
             expected = number + 1
@@ -144,10 +136,10 @@ class _Audit:
 
     def _attempts(self) -> None:
         """Two cursors side by side: the attempts by number, and all events by attempt and place in its chain."""
-        chains = groupby(self._connection.execute(_EVENTS), key=itemgetter(0))
+        chains = groupby(self._source.rows(_EVENTS.format(self._source.is_number("attempt"))), key=itemgetter(0))
         chain = next(chains, None)
         expected = 1
-        for n, count, head, kept, body, *values in self._connection.execute(_ATTEMPTS):
+        for n, count, head, kept, body, *values in self._source.rows(_ATTEMPTS):
             self._gap("attempt row", expected, n - 1)
             expected = n + 1
             while chain and chain[0] < n:
@@ -226,16 +218,19 @@ class _Audit:
         self._problem(f"attempt row {n} is missing, {count} of its events are still there")
 
     def _decisions(self) -> None:
-        verify_patches.audit(self._connection, self._problem, self._tick)
+        verify_patches.audit(self._source, self._problem, self._tick)
 
     def _strays(self) -> None:
+        numbers = {column: self._source.is_number(column) for column in ("attempt", "decision")}
         for sql, sentence in _STRAYS:
-            for (number,) in self._connection.execute(sql):
+            for (number,) in self._source.rows(sql.format_map(numbers)):
                 self._problem(sentence.format(number))
 
     def _numbers(self) -> None:
         """The tails: what was numbered once must still be there."""
-        given = dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+        if not self._source.gapless:
+            return
+        given = self._source.given()
         for table, (column, what) in _TABLES.items():
             last = self._rows(f"SELECT coalesce(max({column}), 0) FROM {table}")  # noqa: S608  # names of our own
             highest = given.get(table, 0)
@@ -245,10 +240,12 @@ class _Audit:
                 self._gap(what, last + 1, highest)
 
     def _rows(self, sql: str) -> int:
-        (number,) = self._connection.execute(sql).fetchone()
+        ((number,),) = self._source.rows(sql)
         return int(number)
 
     def _gap(self, what: str, first: int, last: int) -> None:
+        if not self._source.gapless and what != "checkpoint":
+            return
         if first == last:
             self._problem(f"{what} {first} is missing")
         elif first < last:
@@ -272,22 +269,6 @@ _TABLES = {
     "decisions": ("n", "decision row"),
     "reviews": ("n", "review row"),
 }
-
-
-def _rules_of(connection: sqlite3.Connection) -> dict[str, str]:
-    rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return {f"{kind} {name}": sql for kind, name, sql in rows if name not in ("sqlite_sequence", "sqlite_stat1")}
-
-
-def _rules_made() -> dict[str, str]:
-    fresh = sqlite3.connect(":memory:", isolation_level=None)
-    try:
-        for _, statements in schema.MIGRATIONS:
-            for statement in statements:
-                fresh.execute(statement)
-        return _rules_of(fresh)
-    finally:
-        fresh.close()
 
 
 def _or_none(hashing: Callable[..., bytes], *fields: Any) -> bytes | None:

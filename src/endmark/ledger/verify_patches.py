@@ -1,7 +1,6 @@
 """The audit of decisions and reviews: each row must say what the chain of its decision says."""
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from operator import itemgetter
@@ -12,6 +11,7 @@ from endmark.core.refusal import Refused
 from endmark.core.states import DECISION_MOVES, REVIEW_MOVES, Decision, Review
 from endmark.ledger.chain import ZERO, event_hash
 from endmark.ledger.patch_entry import DECISION_COLUMNS, REVIEW_COLUMNS
+from endmark.ledger.source import Source
 
 _DECISION_MOVES = {(before.value, after.value) for before, onward in DECISION_MOVES.items() for after in onward}
 _REVIEW_MOVES = {(before.value, after.value) for before, onward in REVIEW_MOVES.items() for after in onward}
@@ -21,8 +21,7 @@ _REVIEWS = (
     "FROM reviews r LEFT JOIN answers a ON a.review = r.n WHERE r.decision = ? ORDER BY r.n"
 )
 _EVENTS = (
-    "SELECT decision, id, seq, at, event, from_state, to_state, data, hash FROM events "
-    "WHERE typeof(decision) = 'integer' ORDER BY decision, seq"
+    "SELECT decision, id, seq, at, event, from_state, to_state, data, hash FROM events WHERE {} ORDER BY decision, seq"
 )
 _STRAYS = (
     (
@@ -38,13 +37,13 @@ _STRAYS = (
 Problem = Callable[[str], None]
 
 
-def audit(connection: sqlite3.Connection, problem: Problem, tick: Callable[[], None]) -> None:
-    """Tell `problem` of every decision and review that is not what its chain says. Raises sqlite3.Error."""
-    chains = groupby(connection.execute(_EVENTS), key=itemgetter(0))
+def audit(source: Source, problem: Problem, tick: Callable[[], None]) -> None:
+    """Tell `problem` of every decision and review that is not what its chain says. Raises as `source` does."""
+    chains = groupby(source.rows(_EVENTS.format(source.is_number("decision"))), key=itemgetter(0))
     chain = next(chains, None)
     expected = 1
-    for n, count, head, *values in connection.execute(_DECISIONS):
-        if n != expected:
+    for n, count, head, *values in source.rows(_DECISIONS):
+        if n != expected and source.gapless:
             problem(f"decision rows {expected} to {n - 1} are missing")
         expected = n + 1
         while chain and chain[0] < n:
@@ -52,7 +51,7 @@ def audit(connection: sqlite3.Connection, problem: Problem, tick: Callable[[], N
             chain = next(chains, None)
         row = dict(zip(DECISION_COLUMNS, values, strict=True)) | {"events": count, "chain": head}
         if chain and chain[0] == n:
-            _Chain(row, connection.execute(_REVIEWS, (n,)).fetchall(), problem, tick).follow(chain[1])
+            _Chain(row, list(source.rows(_REVIEWS, n)), problem, tick).follow(chain[1])
             chain = next(chains, None)
         else:
             problem(f"decision {row['decision_id']} (row {n}): all its events are missing")
@@ -61,7 +60,7 @@ def audit(connection: sqlite3.Connection, problem: Problem, tick: Callable[[], N
         _orphans(chain, problem)
         chain = next(chains, None)
     for sql, sentence in _STRAYS:
-        for (name,) in connection.execute(sql):
+        for (name,) in source.rows(sql):
             problem(sentence.format(name))
 
 

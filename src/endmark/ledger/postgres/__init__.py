@@ -1,0 +1,1 @@
+"""The same book in a schema of a PostgreSQL database: many writers on many machines, the same rules in its SQL."""

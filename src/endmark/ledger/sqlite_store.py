@@ -1,0 +1,186 @@
+"""The book in one SQLite file: a single writer at a time, readers beside it."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from endmark.core.refusal import CannotTry
+from endmark.core.states import State
+from endmark.ledger import schema
+from endmark.ledger.entry import RECEIVED_COLUMNS
+from endmark.ledger.file import connect, explained, unreadable
+from endmark.ledger.source import Source
+from endmark.ledger.store import EVENT_COLUMNS, Received, Row
+
+_INSERT = (
+    f"INSERT INTO attempts ({', '.join(RECEIVED_COLUMNS)}) "  # noqa: S608  # names of our own
+    f"VALUES ({', '.join('?' * len(RECEIVED_COLUMNS))})"
+)
+_INSERT_EVENT = f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) VALUES ({', '.join('?' * len(EVENT_COLUMNS))})"  # noqa: S608
+_INSERT_BODY = "INSERT INTO bodies (attempt, body) VALUES (?, ?)"
+_OWNED = "SELECT attempt_id FROM attempts WHERE job_id = ? AND owner = 1"
+_MOVE = "UPDATE attempts SET state = ?, changed_at = ?, events = 2, head = ? WHERE n = ?"
+
+
+class SqliteStore:
+    """One connection, shared by all threads of a process."""
+
+    row_lock = ""  # the file has one writer
+    last_event = written = 0
+
+    _durable: bool | None = True  # what the connection is set to
+
+    def __init__(self, connection: sqlite3.Connection, path: Path, timeout: float) -> None:
+        self.connection = connection
+        self.place: Path | str = path
+        self._path = path
+        self._timeout = timeout
+        self._lock = RLock()
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        with self._lock:
+            try:
+                return self.connection.execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise explained(error, self._path, self._timeout) from error
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        self.connection.execute(sql, values)
+
+    def insert(self, table: str, columns: Sequence[str], values: Sequence[Any]) -> int:
+        marks = ", ".join("?" * len(columns))
+        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608  # names of our own
+        return _number(self.connection.execute(sql, values))
+
+    def add_event(self, values: Sequence[Any]) -> None:
+        self.last_event = self.connection.execute(_INSERT_EVENT, values).lastrowid or 0
+        self.written += 1
+
+    def alone(self, about: str) -> None:
+        """Every writer is."""
+
+    @contextmanager
+    def transaction(self, durable: bool) -> Iterator[None]:
+        with self._lock:
+            self.written = self.last_event = 0
+            try:
+                if durable is not self._durable:
+                    # It can be set only between transactions; before one, so that nothing can fail after a COMMIT.
+                    self._durable = None  # unknown, should this be interrupted
+                    self.connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+                    self._durable = durable
+                self.connection.execute("BEGIN IMMEDIATE")
+                yield
+                self.connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._roll_back()
+                raise explained(error, self._path, self._timeout) from error
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def _roll_back(self) -> None:
+        with suppress(sqlite3.Error):
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+
+    def record(self, new: Received, job_id: str | None, durable: bool) -> str | None:
+        received = State.RECEIVED.value
+        first, last = new.heads
+        with self.transaction(durable):
+            if job_id is not None:
+                owner = self.connection.execute(_OWNED, (job_id,)).fetchone()
+                if owner is not None:
+                    return str(owner[0])
+            n = _number(self.connection.execute(_INSERT, new.columns))
+            self.add_event((n, None, 1, first, new.at, "received", None, received, new.data))
+            if new.body is not None:
+                self.connection.execute(_INSERT_BODY, (n, new.body))
+            self.add_event((n, None, 2, last, new.at, "moved", received, new.state, "{}"))
+            self.connection.execute(_MOVE, (new.state, new.at, last, n))
+        return None
+
+    def settled_event(self, *, wait: bool) -> int:
+        (last,) = self.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
+        return int(last)
+
+    def unreadable(self, error: Exception) -> CannotTry:
+        return unreadable(self._path, error)
+
+    @contextmanager
+    def audited(self) -> Iterator[Source]:
+        try:
+            connection = connect(self._path, self._timeout)
+            try:
+                # What is no UTF-8 must not end the reading: it is replaced, and then the hash does not match.
+                connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+                connection.execute("BEGIN")
+                yield SqliteSource(connection)
+            finally:
+                connection.close()
+        except sqlite3.Error as error:
+            raise explained(error, self._path, self._timeout) from error
+
+    def close(self) -> None:
+        with self._lock:
+            self.connection.close()
+
+
+class SqliteSource:
+    """A file in one read transaction."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.DatabaseError,)
+    gapless = True
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def rows(self, sql: str, *values: Any) -> sqlite3.Cursor:
+        return self._connection.execute(sql, values)
+
+    def is_number(self, column: str) -> str:
+        return f"typeof({column}) = 'integer'"
+
+    def damage(self) -> Iterator[str]:
+        for (line,) in self._connection.execute("PRAGMA quick_check(100)"):
+            if line != "ok":
+                yield f"the file is damaged: {line}"
+
+    def rules(self) -> Iterator[str]:
+        expected, found = _rules_made(), rules_of(self._connection)
+        for name, sql in expected.items():
+            if name not in found:
+                yield f"the {name} is missing"
+            elif found[name] != sql:
+                yield f"the {name} was changed"
+        for name in found.keys() - expected.keys():
+            yield f"the {name} is not ours"
+
+    def given(self) -> dict[str, Any]:
+        return dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+
+
+def rules_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """Every table, index and trigger, and the SQL that made it."""
+    rows = connection.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL")
+    return {f"{kind} {name}": sql for kind, name, sql in rows if name not in ("sqlite_sequence", "sqlite_stat1")}
+
+
+def _rules_made() -> dict[str, str]:
+    fresh = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        for _, statements in schema.MIGRATIONS:
+            for statement in statements:
+                fresh.execute(statement)
+        return rules_of(fresh)
+    finally:
+        fresh.close()
+
+
+def _number(cursor: sqlite3.Cursor) -> int:
+    n = cursor.lastrowid
+    assert n is not None  # noqa: S101  # an INSERT that did not raise has made a row
+    return n

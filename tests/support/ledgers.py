@@ -1,0 +1,96 @@
+"""Ledgers for tests in either engine: a file, or a schema of a real PostgreSQL server that is emptied before use."""
+
+import os
+import uuid
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+
+from endmark.ledger.book import Ledger
+
+# Read now: each test loses what the environment says of endmark. The role may make databases and roles.
+ADMIN = os.environ.get("ENDMARK_TEST_POSTGRES") or "postgresql://root@127.0.0.1:5432/postgres"
+
+ENGINES = ("sqlite", "postgres")
+TABLES = ("bodies", "answers", "events", "checkpoints", "reviews", "decisions", "attempts")
+_NUMBERED = {"events": "id", "reviews": "n", "decisions": "n", "attempts": "n"}
+
+
+def with_database(name):
+    """The administrator's URL, for another database of the same server."""
+    head, _, tail = ADMIN.partition("://")
+    authority, _, rest = tail.partition("/")
+    query = rest.partition("?")[2]
+    return f"{head}://{authority}/{name}" + (f"?{query}" if query else "")
+
+
+@contextmanager
+def new_database():
+    """The URL of a database that exists until the block is left."""
+    name = f"endmark_test_{uuid.uuid4().hex[:12]}"
+    try:
+        admin = psycopg.connect(ADMIN, autocommit=True, connect_timeout=5)
+    except psycopg.OperationalError as error:
+        pytest.skip(f"not tested: no PostgreSQL at 127.0.0.1:5432 or ENDMARK_TEST_POSTGRES ({error})")
+    with admin:
+        admin.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
+        try:
+            yield with_database(name)
+        finally:
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@contextmanager
+def stranger(place):
+    """The book, opened the way an administrator would who goes around the code."""
+    with psycopg.connect(place.partition("?schema=")[0], autocommit=True) as connection:
+        connection.execute(f"SET search_path = {place.partition('?schema=')[2] or 'endmark'}")
+        connection.execute("SET synchronous_commit = off")
+        yield connection
+
+
+@contextmanager
+def without_rules(place):
+    """The same, with every trigger out of the way."""
+    with stranger(place) as connection:
+        connection.execute("SET session_replication_role = replica")
+        yield connection
+
+
+def emptied(place):
+    """The same book, with nothing in it and its numbers begun anew."""
+    with without_rules(place) as connection, connection.transaction():
+        for table in TABLES:
+            connection.execute(f"DELETE FROM {table}")
+        for table, column in _NUMBERED.items():
+            connection.execute(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), 1, false)")
+    return place
+
+
+def rows(place):
+    """Everything in the book, table by table."""
+    with stranger(place) as connection:
+        return [(table, row) for table in TABLES for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")]
+
+
+class Places:
+    """Where new books of one engine can be; each is empty, and the one before it may be gone."""
+
+    def __init__(self, folder, postgres):
+        self._folder = folder
+        self._postgres = postgres
+        self._number = 0
+
+    @property
+    def engine(self):
+        return "postgres" if self._postgres else "sqlite"
+
+    def new(self):
+        self._number += 1
+        return emptied(self._postgres) if self._postgres else self._folder / f"ledger-{self._number}.db"
+
+
+def make(url):
+    Ledger.open(url, create=True).close()
+    return url
