@@ -18,6 +18,7 @@ ROOMS = {
     "mariadb": "mariadb",
     "processes": "processes",
     "ledger": "ledger_scale",
+    "ledger-postgres": "ledger_postgres",
     "wires": "wires",
     "capture": "capture",
     "git": "git_reading",

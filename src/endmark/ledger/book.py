@@ -157,7 +157,7 @@ class Ledger(Queries):
             fingerprint_after=fingerprint_after,
             backup=backup,
         )
-        with self.transaction(at, durable):
+        with self.store.transaction(durable):
             row = self._row(attempt_id)
             if row.entry.state is not expect:
                 raise Moved(row.entry)
@@ -172,6 +172,7 @@ class Ledger(Queries):
                 if step == last:
                     changed |= facts
                 self._move_row(row, row.entry.state, state, at, changed, (data or {}) if step == last else {})
+        self._check_in(at)
         return row.entry
 
     def note(
@@ -181,10 +182,10 @@ class Ledger(Queries):
         if event in ("received", "moved"):
             raise ValueError(f"{event!r} is the name of a move")
         at = stamp(now)
-        with self.transaction(at, durable):
+        with self.transaction(at, durable) as store:
             row = self._row(attempt_id)
             self._append(row, at, event, None, None, {}, data)
-            self.store.run(_NOTE, (row.events, row.head, row.n))
+            store.run(_NOTE, (row.events, row.head, row.n))
 
     def redelivered(self, attempt_id: str, now: datetime, received_bytes: int, *, durable: bool = True) -> None:
         """Note that the same body came again. Raises KeyError for an unknown id."""

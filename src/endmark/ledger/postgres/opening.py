@@ -9,7 +9,11 @@ from endmark.ledger.postgres.connection import Connection, cannot, connect, expl
 from endmark.ledger.postgres.place import Place
 from endmark.ledger.postgres.tables import ABOUT
 
-_LOOK = "SELECT to_regnamespace(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL"
+# In the tables themselves: what functions like to_regnamespace remember may be older than a lock just waited for.
+_LOOK = (
+    "SELECT count(*) > 0, count(c.oid) > 0 FROM pg_namespace n "
+    "LEFT JOIN pg_class c ON c.relnamespace = n.oid AND c.relname = %s AND c.relkind = 'r' WHERE n.nspname = %s"
+)
 _ALONE = "SELECT pg_advisory_xact_lock(hashtextextended('endmark ledger ' || %s, 0))"
 
 
@@ -38,7 +42,7 @@ def open_connection(place: Place, timeout: float, *, create: bool) -> Connection
 
 def _version(connection: psycopg.Connection[Any], place: Place) -> int | None:
     """The version of the book that stands there, or None where there is none. Raises CannotTry for anything else."""
-    row = connection.execute(_LOOK, (place.schema, f"{place.schema}.{ABOUT}")).fetchone()
+    row = connection.execute(_LOOK, (ABOUT, place.schema)).fetchone()
     if row is None or not row[0]:
         return None
     do = f"name another schema for the ledger with ?schema=NAME, or remove {place.schema} if nobody needs it"
