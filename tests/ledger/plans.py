@@ -129,6 +129,12 @@ def write_event(connection, attempt_id, event, before, after, data="{}", at=AT):
     return n, seq + 1, digest
 
 
+def checkpoint_of(ledger):
+    """(number, last event) of the newest checkpoint."""
+    found = ledger.verify().checkpoint
+    return found and found[:2]
+
+
 def failure_of(act, *arguments):
     """What `act` raised because the world failed it, or None when it was done."""
     try:

@@ -198,11 +198,16 @@ def test_an_interrupted_act_leaves_nothing(url):
         entry = book_with(ledger, State.STAGED)
         before = ledgers.rows(url)
         for error in (KeyboardInterrupt, MemoryError, ZeroDivisionError):
-            with pytest.raises(error), ledger.store.transaction(True):
-                ledger._append(ledger._row(entry.attempt_id), entry.received_at, "gone", None, None, {}, {})
-                raise error
+            with pytest.raises(error):
+                interrupted(ledger, entry, error)
             assert ledgers.rows(url) == before
         assert ledger.move(entry.attempt_id, State.STAGED, State.DECLINED, NOW).state is State.DECLINED
+
+
+def interrupted(ledger, entry, error):
+    with ledger.store.transaction(True):
+        ledger._append(ledger._row(entry.attempt_id), entry.received_at, "gone", None, None, {}, {})
+        raise error
 
 
 def test_rows_nobody_wrote_cannot_be_read(url):

@@ -4,13 +4,15 @@ import hashlib
 import threading
 import uuid
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import errors
-from tests.ledger.plans import AT, BODY, DIGEST, NOW, ROADS, a_plan, a_refusal, book_with
-from tests.ledger.test_patches import FAIL, NEW, PASS, passed, review
+from tests.ledger.plans import AT, BODY, DIGEST, NOW, ROADS, a_plan, a_refusal, book_with, failure_of
+from tests.ledger.test_patches import DIFF, ENVELOPE, FAIL, NEW, PASS, POLICY, passed, review
 from tests.support import ledgers
 
 from endmark.core.refusal import CannotTry, Signal
@@ -19,6 +21,7 @@ from endmark.ledger import schema as sqlite_schema
 from endmark.ledger.book import Ledger
 from endmark.ledger.chain import event_hash
 from endmark.ledger.patch_book import PatchBook
+from endmark.ledger.patch_entry import NewReview
 from endmark.ledger.postgres import schema, tables
 
 ZEROS = bytes(32)
@@ -81,7 +84,8 @@ def received(connection, attempt_id, **values):
     """An attempt left in the state `received`, which only a stranger can do."""
     n = insert(connection, attempt_id=attempt_id, job_id=attempt_id, **values)
     connection.execute(
-        "INSERT INTO events (attempt, seq, hash, at, event, to_state, data) VALUES (%s, 1, %s, %s, 'x', 'received', '')",
+        "INSERT INTO events (attempt, seq, hash, at, event, to_state, data) "
+        "VALUES (%s, 1, %s, %s, 'received', 'received', '')",
         (n, ZEROS, AT),
     )
     return attempt_id
@@ -286,35 +290,79 @@ def test_a_path_of_ones_own_bends_no_rule(ledger, url):
 # --- pass and fail at the same moment
 
 
-def test_no_pass_slips_in_beside_a_fail(url):
-    """One gate passes a decision while another one's reviewer fails the same diff: one of them sees the other."""
-    with Ledger.open(url, create=False) as one, Ledger.open(url, create=False) as two:
-        for _ in range(5):
-            first, second = PatchBook(one), PatchBook(two)
-            new = NEW.__class__(
-                **{name: getattr(NEW, name) for name in NEW.__struct_fields__} | {"diff_sha": uuid.uuid4().hex * 2}
-            )
-            ready, other = first.open(new, NOW), second.open(new, NOW)
-            for reviewer in new.required:
-                review(first, ready, reviewer, PASS)
-
-            def passing(first=first, ready=ready):
-                try:
-                    first.move(ready.decision_id, Decision.PENDING, Decision.PASS, NOW)
-                except CannotTry as failure:
-                    assert "no complete review of the same diff may have failed it" in failure.detail
-
-            threads = [
-                threading.Thread(target=passing),
-                threading.Thread(target=review, args=(second, other, "sec", FAIL)),
-            ]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            assert first.get(ready.decision_id).state in (Decision.PENDING, Decision.FAIL)
-            assert first.failed(new.diff_sha, new.policy_sha256) is not None
+@pytest.fixture
+def two(url):
+    """Two gates, a decision with all its passes in the first, and another about the same diff that waits for one."""
+    with Ledger.open(url, create=False) as one, Ledger.open(url, create=False) as other:
+        first, second = PatchBook(one), PatchBook(other)
+        ready, waits = first.open(NEW, NOW), second.open(NEW, NOW)
+        for reviewer in NEW.required:
+            review(first, ready, reviewer, PASS)
+        second.ask(waits.decision_id, NewReview(review_id="r", reviewer="sec"), NOW)
+        yield (one, first), (other, second), ready
+        assert first.failed(DIFF, POLICY) is not None
         assert one.verify().problems == ()
+
+
+def in_the_background(url, act, *arguments):
+    """The act, begun in a thread of its own and now waiting for somebody's lock."""
+    ended: list[Any] = []
+    thread = threading.Thread(target=lambda: ended.append(failure_of(act, *arguments)))
+    thread.start()
+    while ledgers.waiting(url) == 0 and thread.is_alive():
+        pass
+    assert ended == []
+    return thread, ended
+
+
+def test_a_pass_waits_for_a_fail_that_is_on_its_way(url, two):
+    (_, first), (other, second), ready = two
+    with other.store.transaction(True):
+        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
+        other.store.ask("SELECT 1")
+        thread, ended = in_the_background(url, first.move, ready.decision_id, Decision.PENDING, Decision.PASS, NOW)
+    thread.join()
+    assert "no complete review of the same diff may have failed it" in ended[0].detail
+    assert first.get(ready.decision_id).state is Decision.PENDING
+
+
+def test_a_fail_waits_for_a_pass_that_is_on_its_way(url, two):
+    (one, first), (_, second), ready = two
+    with one.store.transaction(True):
+        first._move(one.store, ready.decision_id, Decision.PENDING, Decision.PASS, AT, {}, (), {})
+        one.store.ask("SELECT 1")
+        thread, ended = in_the_background(url, partial(second.answered, body=ENVELOPE), "r", FAIL, NOW)
+    thread.join()
+    assert ended == [None]
+    assert first.get(ready.decision_id).state is Decision.FAIL
+
+
+def test_the_rules_themselves_make_a_pass_wait(url, two):
+    """The same, for somebody who writes past the code."""
+    _, (other, second), ready = two
+    with other.store.transaction(True):
+        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
+        other.store.ask("SELECT 1")
+        with ledgers.stranger(url) as connection:
+            sql = "UPDATE decisions SET state = 'pass', events = events + 1 WHERE decision_id = %s"
+            ended = []
+
+            def passing():
+                with pytest.raises(psycopg.IntegrityError) as caught:
+                    connection.execute(sql, (ready.decision_id,))
+                ended.append(str(caught.value))
+
+            thread = threading.Thread(target=passing)
+            thread.start()
+            while ledgers.waiting(url) == 0 and thread.is_alive():
+                pass
+            other.store.run("SELECT 1")
+            assert ended == []
+            other.store.connection.execute("COMMIT")
+            other.store.connection.execute("BEGIN")
+            other.store.ask("SELECT 1")
+            thread.join()
+    assert "no complete review of the same diff may have failed it" in ended[0]
 
 
 def test_a_pass_under_another_isolation_is_refused(url):
@@ -360,7 +408,7 @@ def test_a_gate_keeps_the_book_with_few_rights(gate_url):
         ledger.checkpoint(NOW)
         report = ledger.verify()
         assert (report.problems, report.checkpoints) == ((), 1)
-        assert ledger.get(entry.attempt_id).state is State.APPLIED
+        assert ledger.in_state(State.APPLIED) == [entry]
     with psycopg.connect(gate_url, autocommit=True) as connection:
         connection.execute("SET search_path = endmark")
         for sql in (
@@ -370,12 +418,12 @@ def test_a_gate_keeps_the_book_with_few_rights(gate_url):
             "UPDATE attempts SET job_id = 'mine'",
             "UPDATE decisions SET required = '[]'",
             "UPDATE ledger_version SET version = 2",
-            "INSERT INTO events (id, seq, hash, at, event, data) OVERRIDING SYSTEM VALUE VALUES (1, 1, '', '', 'x', '')",
+            "INSERT INTO events (id, seq, hash, at, event, data) OVERRIDING SYSTEM VALUE VALUES (1, 1, '', '', '', '')",
             "SELECT setval('events_id_seq', 1)",
             "ALTER TABLE attempts DISABLE TRIGGER ALL",
             "DROP TRIGGER rows_stay ON attempts",
             "CREATE TABLE endmark.mine (x int)",
-            "CREATE OR REPLACE FUNCTION attempts_are_judged() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'",
+            "CREATE OR REPLACE FUNCTION rows_stay() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'",
             "SET session_replication_role = replica",
         ):
             with pytest.raises(errors.InsufficientPrivilege):

@@ -1,14 +1,16 @@
 """The audit on PostgreSQL: numbers may have gaps there, so what is gone is found by chains and by checkpoints."""
 
 import pytest
-from tests.ledger.plans import NOW, ROADS, book_with, open_book
+from tests.ledger.plans import NOW, ROADS, a_plan, book_with, checkpoint_of, open_book
 from tests.support import ledgers
 
+from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.ledger import verify
 from endmark.ledger.book import Ledger
 from endmark.ledger.chain import ZERO, event_hash
 from endmark.ledger.postgres import rules, tables
+from endmark.ledger.postgres.audit import PostgresSource
 
 STATES = [state for state in ROADS if state is not State.RECEIVED]
 
@@ -44,24 +46,20 @@ def test_gaps_are_no_loss(url):
     with Ledger.open(url, create=False) as ledger, ledgers.stranger(url) as other:
         for _ in range(3):
             entry = book_with(ledger, State.STAGED)
-            with pytest.raises(ZeroDivisionError), ledger.store.transaction(True):
-                ledger._append(ledger._row(entry.attempt_id), entry.received_at, "gone", None, None, {}, {})
-                raise ZeroDivisionError
-            ledger.record(book_like(entry), NOW, body=None)  # its job has an owner: a number is used up
+            with pytest.raises(CannotTry, match="an event is of one chain, and has a name"):
+                ledger.note(entry.attempt_id, "Gone", NOW, {})  # numbered, refused, rolled back
+            ledger.record(a_plan(job_id=entry.job_id), NOW, body=None)  # its job has an owner: a number is used up
             ledger.checkpoint(NOW)
         numbers = [row[0] for row in other.execute("SELECT id FROM events ORDER BY id").fetchall()]
         assert numbers == [1, 2, 4, 5, 7, 8]
         assert [row[0] for row in other.execute("SELECT n FROM attempts ORDER BY n").fetchall()] == [1, 3, 5]
-        report = ledger.verify()
-        assert (report.problems, report.checkpoint[:2]) == ((), (3, 8))
+        assert (ledger.verify().problems, checkpoint_of(ledger)) == ((), (3, 8))
 
 
-def book_like(entry):
-    from tests.ledger.plans import a_plan
-
-    return a_plan(job_id=entry.job_id)
-
-
+FORGED = (
+    "INSERT INTO events (attempt, seq, hash, at, event, from_state, to_state, data) "
+    "SELECT 15, 1 + max(seq), '{hash}', '{at}', 'moved', 'applied', 'failed', '{{}}' FROM events WHERE attempt = 15"
+)
 HEAD = "(SELECT hash FROM events WHERE attempt = 15 ORDER BY seq DESC LIMIT 1)"
 NAMED = {
     "an event's data": (["UPDATE events SET data = '{}' WHERE id = 3"], ["(row 2), event 1 (id 3): its hash"]),
@@ -114,8 +112,7 @@ NAMED = {
     ),
     "an illegal move, hashed well": (
         [
-            "INSERT INTO events (attempt, seq, hash, at, event, from_state, to_state, data) "
-            "SELECT 15, 1 + max(seq), '{hash}', '{at}', 'moved', 'applied', 'failed', '{{}}' FROM events WHERE attempt = 15",
+            FORGED,
             f"UPDATE attempts SET state = 'failed', events = events + 1, head = {HEAD} WHERE n = 15",
         ],
         ["moved applied > failed is not legal after applied"],
@@ -155,6 +152,10 @@ def test_a_chain_made_anew_breaks_its_checkpoint(filled):
     assert problem.startswith("checkpoint 1 does not match: it or one of the events 1 to ")
 
 
+WITH_CONDITION = (
+    "CREATE OR REPLACE TRIGGER bodies_are_judged BEFORE INSERT ON bodies FOR EACH ROW WHEN (NEW.attempt > 9) "
+    "EXECUTE FUNCTION bodies_are_judged()"
+)
 RULES = {
     "a trigger is off": ("ALTER TABLE events DISABLE TRIGGER events_are_judged", "trigger events_are_judged on events"),
     "a trigger is gone": ("DROP TRIGGER rows_stay ON attempts", "the trigger rows_stay on attempts is missing"),
@@ -163,8 +164,7 @@ RULES = {
         "the trigger rows_stay on reviews was changed",
     ),
     "a trigger has a condition": (
-        "CREATE OR REPLACE TRIGGER bodies_are_judged BEFORE INSERT ON bodies FOR EACH ROW WHEN (NEW.attempt > 9) "
-        "EXECUTE FUNCTION bodies_are_judged()",
+        WITH_CONDITION,
         "the trigger bodies_are_judged on bodies was changed",
     ),
     "a function was changed": (
@@ -204,6 +204,7 @@ def test_a_changed_rule_is_found(postgres_book):
 
 def test_the_rules_made_are_the_rules_found(url):
     with Ledger.open(url, create=False) as ledger, ledger.store.audited() as source:
+        assert isinstance(source, PostgresSource)
         made = len(tables.made()) + len(rules.made()) + sum("PRIMARY KEY" in sql for sql in tables.made())
         assert len(source._found()) == made
 

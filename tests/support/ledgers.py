@@ -74,6 +74,15 @@ def rows(place):
         return [(table, row) for table in TABLES for row in connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2")]
 
 
+def waiting(place):
+    """How many sessions of this database wait for another one's lock."""
+    with psycopg.connect(place.partition("?schema=")[0]) as connection:
+        (row,) = connection.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return row[0]
+
+
 class Places:
     """Where new books of one engine can be; each is empty, and the one before it may be gone."""
 
