@@ -38,6 +38,7 @@ class SqliteStore:
         self.place: Path | str = path
         self._path = path
         self._timeout = timeout
+        self._file = _which(path)
         self._lock = RLock()
 
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -107,6 +108,9 @@ class SqliteStore:
         (last,) = self.connection.execute("SELECT coalesce(max(id), 0) FROM events").fetchone()
         return int(last)
 
+    def stands(self) -> bool:
+        return _which(self._path) == self._file
+
     def unreadable(self, error: Exception) -> CannotTry:
         return unreadable(self._path, error)
 
@@ -161,6 +165,15 @@ class SqliteSource:
 
     def given(self) -> dict[str, Any]:
         return dict(self._connection.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+
+
+def _which(path: Path) -> tuple[int, int] | None:
+    """Which file stands at `path` now."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def rules_of(connection: sqlite3.Connection) -> dict[str, str]:

@@ -76,6 +76,9 @@ class Store(Protocol):
         waited for.
         """
 
+    def stands(self) -> bool:
+        """Whether what was opened still stands at its place: not removed, not replaced."""
+
     def unreadable(self, error: Exception) -> CannotTry:
         """What to raise for a row that holds what was never written by us."""
 

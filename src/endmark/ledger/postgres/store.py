@@ -200,6 +200,10 @@ class PostgresStore:
             writing &= set(self.ask(_NOW_WRITING)[0][0])
         return last
 
+    def stands(self) -> bool:
+        """Nothing can take its place under an open connection, and a new one looks at what it finds."""
+        return True
+
     def unreadable(self, error: Exception) -> CannotTry:
         return cannot(self._at, f"a row cannot be read ({error})", "what was recorded", "run `endmark ledger verify`")
 
