@@ -125,27 +125,14 @@ def _safe(url: str) -> str:
     return f"{scheme}{colon}..." if colon and scheme.isalnum() else "what was given"
 
 
-def ledger_path(where: str | Path) -> Path:
-    """The file of a ledger given as a path or as `sqlite:///FILE`. Raises CannotTry for another kind of URL."""
-    from pathlib import Path  # here, as `check` needs no paths
-
-    if isinstance(where, Path):
-        return where
-    scheme, colon, rest = where.partition("://")
-    if not colon:
-        return Path(where)
-    if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
-        raise CannotTry(f"{_safe(where)} is not a ledger endmark can keep; sqlite:///FILE or a path was expected.")
-    return Path(rest[1:])
-
-
 class Gate:
     """The apply gate over one ledger.
 
-    `ledger` is a path or `sqlite:///FILE`; it is made when it does not exist and `create` is true. Opening the gate
-    settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a file of public keys,
-    or several; without it no signed envelope is taken. `target_of` makes a target of the identity on record, which
-    holds no password. A gate belongs to one thread. Raises CannotTry when the ledger or the keys cannot be used.
+    `ledger` is a path, `sqlite:///FILE` or `postgresql://...`; it is made when it does not exist and `create` is true.
+    Opening the gate settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a
+    file of public keys, or several; without it no signed envelope is taken. `target_of` makes a target of the identity
+    on record, which holds no password. A gate belongs to one thread. Raises CannotTry when the ledger or the keys
+    cannot be used.
     """
 
     def __init__(
@@ -161,6 +148,7 @@ class Gate:
         target_of: Callable[[str], Target] | None = None,
     ) -> None:
         from endmark.apply_gate import ApplyGate, Options
+        from endmark.faces.books import ledger_place
         from endmark.ledger.book import Ledger
 
         self._verify: Verify | None = None
@@ -171,8 +159,8 @@ class Gate:
 
         self.options = options or Options()
         self._target_of = target_of or target_at
-        self.path = ledger_path(ledger)
-        self.ledger = Ledger.open(self.path, create=create)
+        self._place = ledger_place(ledger)
+        self.ledger = Ledger.open(self._place, create=create)
         self.doing = ApplyGate(
             self.ledger, now, stop=stop or (lambda: None), progress=progress or (lambda _done, _total: None)
         )
@@ -196,12 +184,11 @@ class Gate:
         self.ledger.close()
 
     def target(self, target: str | Target) -> Target:
-        """A target by its URL. Raises CannotTry, also when it is the ledger's own file."""
+        """A target by its URL. Raises CannotTry, also when it is the ledger's own file or database."""
+        from endmark.faces.books import keep_apart
+
         found = target_at(target) if isinstance(target, str) else target
-        if found.is_file(self.path):
-            raise CannotTry(
-                f"the ledger {self.path} is the target's own file, or beside it. Nothing was written; keep them apart."
-            )
+        keep_apart(found, self._place)
         return found
 
     def submit(
@@ -264,7 +251,7 @@ class Gate:
 
         entry = self.ledger.find(job_id)
         if entry is None:
-            raise CannotTry(f"there is no job or attempt {job_id} in the ledger {self.path}. Nothing was done.")
+            raise CannotTry(f"there is no job or attempt {job_id} in the ledger {self.ledger.place}. Nothing was done.")
         return Job(self, outcome_of(with_revert(self.ledger, entry)))
 
     def reconcile(self, *, lock_timeout: float | None = None) -> Settled:

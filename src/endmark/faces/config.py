@@ -14,7 +14,8 @@ from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
 from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
-from endmark.faces.api import ledger_path, target_at
+from endmark.faces.api import target_at
+from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
 
 FILE = "endmark.toml"
@@ -69,11 +70,12 @@ class Overrides(msgspec.Struct, frozen=True, kw_only=True):
 class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that was set. `ledger_is_ours`: nobody named a ledger, so it is the one in the user's state folder.
 
-    `trusted_keys`: files of public keys; None where no signature is trusted.
+    `ledger` is a file, or a `postgresql://` URL. `trusted_keys`: files of public keys; None where no signature is
+    trusted.
     """
 
     file: Path | None
-    ledger: Path
+    ledger: Path | str
     ledger_is_ours: bool
     targets: Mapping[str, TargetTable]
     environ: Mapping[str, str]
@@ -121,7 +123,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if table.backup is None:
             if not target.identity.startswith("sqlite:"):  # no other engine is copied by endmark itself
                 return None
-            return self.ledger.absolute().parent / "backups"
+            beside = _state_folder(self.environ) if isinstance(self.ledger, str) else self.ledger.absolute().parent
+            return beside / "backups"
         return self._folder / table.backup
 
     def _target(self, name: str) -> Target:
@@ -213,23 +216,29 @@ def _read(file: Path, must_exist: bool) -> dict[str, Any] | None:
         raise Misuse(f"{file}: it is no TOML: {fault}.") from None
 
 
-def _ledger(given: str | None, in_file: str | None, file: Path, environ: Mapping[str, str]) -> tuple[Path, bool]:
+def _ledger(given: str | None, in_file: str | None, file: Path, environ: Mapping[str, str]) -> tuple[Path | str, bool]:
     try:
         if given:
-            return ledger_path(given), False
+            return ledger_place(given), False
         if in_file is not None:
             from_environment = _from_environment(in_file, f"{file}: ledger.url", environ)
             if from_environment is not None:
-                return ledger_path(from_environment), False
-            return file.absolute().parent / ledger_path(in_file), False
+                return ledger_place(from_environment), False
+            place = ledger_place(in_file)
+            return (place if isinstance(place, str) else file.absolute().parent / place), False
     except CannotTry as fault:
         raise Misuse(fault.detail) from None
+    return _state_folder(environ) / "ledger.db", True
+
+
+def _state_folder(environ: Mapping[str, str]) -> Path:
+    """The user's own folder for what is kept. Raises Misuse."""
     # A relative XDG path is to be ignored, says its specification.
     state = environ.get("XDG_STATE_HOME", "")
     folder = state if os.path.isabs(state) else os.path.expanduser("~/.local/state")
     if not os.path.isabs(folder):
         raise Misuse("there is no home folder to keep a ledger in; name one with --ledger or ENDMARK_LEDGER.")
-    return Path(folder, "endmark", "ledger.db"), True
+    return Path(folder, "endmark")
 
 
 def _targets(value: Any, file: Path) -> dict[str, TargetTable]:

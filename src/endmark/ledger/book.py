@@ -27,6 +27,9 @@ _HASHES = "SELECT hash FROM events WHERE id > ? AND id <= ? ORDER BY id"
 _LAST_CHECKPOINT = "SELECT n, last_event, hash FROM checkpoints ORDER BY n DESC LIMIT 1"
 
 
+NEEDS_PSYCOPG = "a ledger in PostgreSQL needs psycopg and libpq: pip install 'endmark[postgres]'. Nothing was done."
+
+
 class _Row(msgspec.Struct):
     """Where an attempt's chain ends, while a transaction adds to it."""
 
@@ -53,8 +56,10 @@ class Ledger(Queries):
         process. Raises `CannotTry`, nothing else.
         """
         if isinstance(path, str):
-            from endmark.ledger.postgres.store import open_store  # only who keeps a book there pays for it
-
+            try:
+                from endmark.ledger.postgres.store import open_store  # only who keeps a book there pays for it
+            except ImportError:
+                raise CannotTry(NEEDS_PSYCOPG) from None
             return cls(open_store(path, create=create, timeout=timeout))
         from endmark.ledger.file import open_file
         from endmark.ledger.sqlite_store import SqliteStore

@@ -6,8 +6,8 @@ import click
 
 from endmark.core import plan
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry
 from endmark.faces import review
+from endmark.faces.books import keep_apart
 from endmark.faces.cli.at_gate import (
     LEDGER,
     TREATMENT,
@@ -76,8 +76,7 @@ def command(
     place = found.place(to, overrides(lock_timeout, statement_timeout, backup, no_backup))
     raw = read(file)
     # Before the ledger is opened: to make it where the target belongs would be a write.
-    if place.target.is_file(found.ledger):
-        raise CannotTry(f"the ledger {found.ledger} is the target's own file. Nothing was written; keep them apart.")
+    keep_apart(place.target, found.ledger)
     gate = open_to_write(ctx, found, create=True, delivers=True)
     use(ctx, gate, place)
     ctx.meta["job_id"], ctx.meta["stdin"] = job, file == STDIN

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -147,17 +148,18 @@ def use(ctx: click.Context, gate: Gate, place: Place) -> None:
 
 def make_state_folder(found: Config) -> None:
     """The folder of the user's own ledger, private to the user. Raises CannotTry."""
+    folder = Path(found.ledger).parent
     try:
-        found.ledger.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as fault:
         raise CannotTry(
-            f"the folder {found.ledger.parent} for the ledger cannot be made: {fault.strerror}. Nothing was done; "
+            f"the folder {folder} for the ledger cannot be made: {fault.strerror}. Nothing was done; "
             "name another ledger with --ledger or ENDMARK_LEDGER."
         ) from None
 
 
 def must_exist(found: Config) -> None:
-    if not os.path.lexists(found.ledger):
+    if isinstance(found.ledger, Path) and not os.path.lexists(found.ledger):
         raise CannotTry(
             f"there is no ledger at {found.ledger}. Nothing was done; 'endmark apply' or 'endmark ledger init' makes "
             "one, and --ledger or ENDMARK_LEDGER names another."

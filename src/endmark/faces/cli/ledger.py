@@ -1,12 +1,16 @@
 """`endmark ledger`: make the book of every attempt, and audit it."""
 
 import sys
+from contextlib import suppress
+from pathlib import Path
 
 import click
 import msgspec
 
+from endmark.core.refusal import CannotTry
 from endmark.faces.cli.at_gate import LEDGER, make_state_folder, open_to_read, settings
 from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, paint, safe
 from endmark.faces.words import many
 
@@ -22,27 +26,67 @@ def command() -> None:
 
 
 @command.command("init", cls=Verb)
+@click.option("--print", "print_", is_flag=True, help="Only print the SQL that makes a ledger in PostgreSQL.")
+@click.option(
+    "--role", metavar="NAME", help="With --print: the role that gates connect as; its rights are printed too."
+)
 @LEDGER
 @JSON
-def init(ledger: str | None, config: str | None) -> Result:
+def init(print_: bool, role: str | None, ledger: str | None, config: str | None) -> Result:
     """Make the ledger where the settings say, or find that it stands there.
 
+    With --print nothing is done: an administrator runs the SQL in the ledger's database, as the role that is to own it.
+
     \b
-    Example:
+    Examples:
       endmark ledger init --ledger state/ledger.db
+      endmark ledger init --ledger postgresql://db/books --print --role gate
     """
     from endmark.ledger.book import Ledger
 
     found = settings(ledger, config)
+    if print_:
+        return _script(found.ledger, role)
+    if role is not None:
+        raise Misuse("--role goes with --print.")
     if found.ledger_is_ours:
         make_state_folder(found)
-    stood = found.ledger.exists() and found.ledger.stat().st_size > 0
-    Ledger.open(found.ledger, create=True).close()
-    path = str(found.ledger.absolute())
+    stood = _stands(found.ledger)
+    with Ledger.open(found.ledger, create=True) as book:
+        path = str(book.place)
     return Result(
         f"{'The ledger stands already' if stood else 'Made the ledger'}: {safe(path)}",
         {"version": 1, "ledger": path, "made": not stood, "exit_code": 0, "at": at()},
     )
+
+
+def _stands(ledger: Path | str) -> bool:
+    """Whether there is a ledger already, or something else that none can be made of."""
+    if isinstance(ledger, Path):
+        return ledger.exists() and ledger.stat().st_size > 0
+    with suppress(CannotTry):  # it is said again when it is opened
+        from endmark.ledger.book import Ledger
+
+        Ledger.open(ledger, create=False).close()
+        return True
+    return False
+
+
+def _script(ledger: Path | str, role: str | None) -> Result:
+    if isinstance(ledger, Path):
+        raise Misuse("--print is for a ledger in PostgreSQL; name it with --ledger postgresql://HOST/DATABASE.")
+    from endmark.ledger.book import NEEDS_PSYCOPG
+
+    try:
+        from endmark.ledger.postgres.place import place_of
+    except ImportError:
+        raise CannotTry(NEEDS_PSYCOPG) from None
+    from endmark.ledger.postgres.schema import script
+
+    place = place_of(ledger)
+    sql = script(place.schema, role)
+    document = {"version": 1, "ledger": place.shown, "sql": sql, "exit_code": 0, "at": at()}
+    return Result(sql.rstrip("\n"), document)
 
 
 @command.command("verify", cls=Verb)

@@ -1,0 +1,46 @@
+"""Where a ledger is: what was given for it, and that it is kept apart from what plans are applied to."""
+
+from pathlib import Path
+
+from endmark.core.refusal import CannotTry
+from endmark.effects.target import Target
+
+POSTGRES = ("postgresql", "postgres")
+
+
+def ledger_place(where: str | Path) -> Path | str:
+    """A ledger given as a path or as `sqlite:///FILE`: its file. One given as `postgresql://...`: that URL.
+
+    Raises CannotTry for another kind of URL.
+    """
+    if isinstance(where, Path):
+        return where
+    scheme, colon, rest = where.partition("://")
+    if not colon:
+        return Path(where)
+    if scheme in POSTGRES:
+        return where
+    if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
+        said = f"{scheme}://..." if scheme.isalnum() else "what was given"  # no password can stand before the colon
+        raise CannotTry(
+            f"{said} is not a ledger endmark can keep; sqlite:///FILE, a path or postgresql://HOST/DATABASE was "
+            "expected."
+        )
+    return Path(rest[1:])
+
+
+def keep_apart(target: Target, ledger: Path | str) -> None:
+    """Raises CannotTry when the ledger is the target's own file, or in the target's own database."""
+    if isinstance(ledger, Path):
+        if target.is_file(ledger):
+            raise CannotTry(
+                f"the ledger {ledger} is the target's own file, or beside it. Nothing was written; keep them apart."
+            )
+    elif target.identity.startswith("postgresql://"):
+        from endmark.ledger.postgres.place import place_of
+
+        if place_of(ledger).database == target.identity:
+            raise CannotTry(
+                f"the ledger is in the target's own database {target.identity}. Nothing was written; give it another "
+                "database, which may be on the same server."
+            )
