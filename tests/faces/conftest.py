@@ -2,9 +2,12 @@
 
 import pytest
 from tests.faces.shell import Shell
+from tests.support.ledgers import postgres_book, url
 from tests.support.world import make_database
 
 from endmark.faces.review import MARKERS, MAY_APPROVE
+
+__all__ = ["postgres_book", "url"]
 
 
 @pytest.fixture

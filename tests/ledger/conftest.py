@@ -1,14 +1,9 @@
 """Books for the tests of this folder. What is about behaviour asks for `path`, and runs once for each engine."""
 
 import pytest
-from tests.support.ledgers import ENGINES, Places, make, new_database
+from tests.support.ledgers import ENGINES, Places, postgres_book, url
 
-
-@pytest.fixture(scope="session")
-def postgres_book():
-    """A book in a database of this process, made once. Its rules stay as they are."""
-    with new_database() as url:
-        yield make(url)
+__all__ = ["postgres_book", "url"]
 
 
 @pytest.fixture(params=ENGINES)
@@ -20,9 +15,3 @@ def places(request, tmp_path):
 def path(places):
     """Where a ledger is, or can be made: a file, or the URL of a database."""
     return places.new()
-
-
-@pytest.fixture
-def url(postgres_book):
-    """The URL of an empty book in PostgreSQL."""
-    return Places(None, postgres_book).new()

@@ -103,3 +103,16 @@ class Places:
 def make(url):
     Ledger.open(url, create=True).close()
     return url
+
+
+@pytest.fixture(scope="session")
+def postgres_book():
+    """A book in a database of this process, made once. Its rules stay as they are."""
+    with new_database() as url:
+        yield make(url)
+
+
+@pytest.fixture
+def url(postgres_book):
+    """The URL of an empty book in PostgreSQL."""
+    return emptied(postgres_book)
