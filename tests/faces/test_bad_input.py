@@ -193,7 +193,7 @@ def test_bytes_that_are_refused_are_refused_whatever_the_target_is(shell, target
 
 @pytest.mark.parametrize(
     "url",
-    ["app.db", "oracle://u:secret@h/d", "sqlite://app.db", "sqlite:///", "sqlite:///a?mode=ro", "", "\udcff://"],
+    ["app.db", "postgres://u:secret@h/d", "sqlite://app.db", "sqlite:///", "sqlite:///a?mode=ro", "", "\udcff://"],
 )
 def test_a_target_that_has_no_meaning(shell, url):
     said = shell.run("apply", shell.plan(), "--to", url, "--yes")
@@ -286,7 +286,7 @@ def test_a_ledger_as_a_target_of_its_own(shell):
     assert said.code == 20
 
 
-@pytest.mark.parametrize("url", ["oracle://u:secret@h/d", "sqlite:///"])
+@pytest.mark.parametrize("url", ["postgres://u:secret@h/d?schema=No", "mysql://u:secret@h/d", "sqlite:///"])
 def test_a_ledger_that_has_no_meaning(shell, url):
     said = shell.run("jobs", "--ledger", url)
     assert said.code == 2

@@ -1,8 +1,10 @@
 """The connection goes at any moment: an act happened whole, or it raised and nothing of it is there."""
 
+import random
 import socket
 import threading
 import time
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import pytest
@@ -63,7 +65,9 @@ def test_a_record_that_was_lost_and_belongs_to_another(url, wire, through):
 
 def test_nobody_can_say_whether_it_was_recorded(url, wire, through):
     wire.cut("down", b"SELECT 1", refuse=True)
-    with pytest.raises(CannotTry, match=r"cannot be reached|cannot be asked"):
+    with pytest.raises(
+        CannotTry, match=r"its server cannot be asked whether it was made; .* all of this act was recorded or nothing"
+    ):
         through.record(a_plan(job_id="j"), NOW, body=BODY)
     wire.refuse(False)
     entry = through.by_job("j")  # it was, here; asking again is enough
@@ -134,6 +138,47 @@ def test_a_connection_that_ends_between_two_acts_is_replaced(url, through):
             act()
             assert through.store.connection.info.backend_pid != pid
     assert len(through.page(10)) == 2
+
+
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(3, 40))])
+def test_cut_at_any_byte(url, wire, through, seed):
+    """The connection breaks after so many bytes, in either direction: each job is there whole, or it was said not."""
+    dice = random.Random(seed)
+    said: dict[str, State | None] = {}
+    for turn in range(25):
+        job = f"j{turn}"
+        wire.cut_after(dice.choice(("up", "down")), dice.randrange(1, 3000))
+        entry = None
+        with suppress(CannotTry):
+            entry, created = through.record(a_plan(job_id=job), NOW, body=BODY)
+            assert created
+        said[job] = entry and entry.state
+        if entry is not None:
+            with suppress(CannotTry):
+                moved = through.move(entry.attempt_id, State.STAGED, [State.APPROVED, State.APPLYING], NOW)
+                said[job] = moved.state
+    assert wire.fired > 10
+    wire.cut_after("up", None)
+    with Ledger.open(url, create=False) as ledger:
+        assert ledger.verify().problems == ()
+        found = {entry.job_id: entry.state for entry in ledger.page(100)}
+    for job, state in said.items():
+        assert state is None or found[job] == state
+    assert len(through.page(100)) == len(found)
+
+
+def test_a_line_that_goes_silent_is_not_waited_for(wire, through):
+    """Nothing is closed, nothing comes: each act gives up by itself."""
+    entry = book_with(through, State.STAGED)
+    through.store.connection.patience = 0.5
+    wire.hold()
+    start = time.monotonic()
+    with pytest.raises(CannotTry, match="cannot be reached"):
+        through.note(entry.attempt_id, "alarm", NOW, {})
+    assert time.monotonic() - start < 20
+    wire.hold(False)
+    wire.break_all()
+    assert through.get(entry.attempt_id) == entry
 
 
 def test_a_server_that_hangs_is_not_waited_for():

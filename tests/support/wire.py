@@ -18,6 +18,9 @@ class Wire:
         self.port = self._listener.getsockname()[1]
         self._lock = threading.Lock()
         self._cut = None
+        self._left = None
+        self._flows = threading.Event()
+        self._flows.set()
         self._open: list[socket.socket] = []
         self._refusing = False
         self.fired = 0
@@ -30,6 +33,7 @@ class Wire:
     def __exit__(self, *_):
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._flows.set()
         self.break_all()
         for thread in self._threads:
             thread.join(10)
@@ -37,6 +41,15 @@ class Wire:
     def cut(self, direction, marker, *, late=False, refuse=False):
         with self._lock:
             self._cut = (direction, marker, late, refuse)
+
+    def cut_after(self, direction, count):
+        """Break the connection in which so many more bytes have passed in that direction; the last ones still pass."""
+        with self._lock:
+            self._left = None if count is None else (direction, count)
+
+    def hold(self, holding=True):
+        """Let nothing pass, and close nothing."""
+        (self._flows.clear if holding else self._flows.set)()
 
     def refuse(self, refusing=True):
         self._refusing = refusing
@@ -66,9 +79,24 @@ class Wire:
                 self._threads.append(thread)
                 thread.start()
 
+    def _counted(self, direction, data):
+        """What may still pass, and whether that was the last."""
+        with self._lock:
+            if self._left is None or self._left[0] != direction:
+                return data, False
+            count = self._left[1]
+            if len(data) < count:
+                self._left = (direction, count - len(data))
+                return data, False
+            self._left = None
+            self.fired += 1
+            return data[:count], True
+
     def _pass(self, direction, source, sink):
         with suppress(OSError):
             while data := source.recv(65536):
+                self._flows.wait()
+                data, ends = self._counted(direction, data)
                 with self._lock:
                     due = self._cut is not None and self._cut[0] == direction and self._cut[1] in data
                     late = due and self._cut is not None and self._cut[2]
@@ -79,7 +107,7 @@ class Wire:
                 if due and not late:
                     break
                 sink.sendall(data)
-                if due:
+                if due or ends:
                     break
         for end in (source, sink):
             with suppress(OSError):

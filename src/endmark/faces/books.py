@@ -1,5 +1,6 @@
 """Where a ledger is: what was given for it, and that it is kept apart from what plans are applied to."""
 
+from contextlib import suppress
 from pathlib import Path
 
 from endmark.core.refusal import CannotTry
@@ -19,6 +20,10 @@ def ledger_place(where: str | Path) -> Path | str:
     if not colon:
         return Path(where)
     if scheme in POSTGRES:
+        with suppress(ImportError):  # said when it is opened
+            from endmark.ledger.postgres.place import place_of
+
+            place_of(where)
         return where
     if scheme != "sqlite" or not rest.startswith("/") or rest == "/":
         said = f"{scheme}://..." if scheme.isalnum() else "what was given"  # no password can stand before the colon

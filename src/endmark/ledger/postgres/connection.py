@@ -134,6 +134,6 @@ def unknown(place: Place) -> CannotTry:
     """A commit was asked for, and no answer came."""
     return CannotTry(
         f"ledger {place.shown}: the connection was lost during a commit, and its server cannot be asked whether it was "
-        "made; expected an answer; either all of this act was recorded or nothing of it; look at the job when the "
-        "server answers again"
+        "made; expected an answer; either all of this act was recorded or nothing of it; the same again, once the "
+        "server answers, finds which"
     )

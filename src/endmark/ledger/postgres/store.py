@@ -159,17 +159,11 @@ class PostgresStore:
         with self._lock:
             self.last_event = self.written = 0
             try:
-                try:
-                    row = self._live().execute(self._record, values, prepare=True).fetchone()
-                except psycopg.Error as error:
-                    if not lost(error, self.connection):
-                        raise
-                    # Perhaps it was done, perhaps not: the second time finds what the first one wrote.
-                    row = self._renewed().execute(self._record, values, prepare=True).fetchone()
+                row = self._live().execute(self._record, values, prepare=True).fetchone()
             except psycopg.Error as error:
-                if lost(error, self.connection):
-                    raise unknown(self._at) from error
-                raise self._explained(error) from error
+                if not lost(error, self.connection):
+                    raise self._explained(error) from error
+                row = self._record_again(values)
             except BaseException:
                 self._drop()
                 raise
@@ -177,6 +171,20 @@ class PostgresStore:
         if owner is None:
             self.last_event, self.written = last, 2
         return None if owner == new.attempt_id else owner
+
+    def _record_again(self, values: Sequence[Any]) -> Row | None:
+        """After a call without an answer: perhaps it was done, perhaps not, or it is still on its way.
+
+        The unique index makes this one wait for that one, and find what it wrote.
+        """
+        try:
+            return self._renewed().execute(self._record, values, prepare=True).fetchone()
+        except psycopg.Error as error:
+            if (error.sqlstate or "").startswith(("22", "23")):  # a rule forbids it: the first time too
+                raise self._explained(error) from error
+            raise unknown(self._at) from error
+        except CannotTry as error:
+            raise unknown(self._at) from error
 
     def settled_event(self, *, wait: bool) -> int:
         """Every event up to the highest one that can be seen now was numbered before now. Whoever has such a number and
