@@ -111,6 +111,16 @@ def test_nobody_can_say_whether_it_was_committed(wire, through):
     assert through.get(entry.attempt_id).state is State.DECLINED
 
 
+@pytest.mark.parametrize("number", [None, "999999999999"])
+def test_a_server_that_knows_nothing_of_a_transaction(url, number):
+    """Its status was forgotten long ago, or it is another server, which was promoted too early."""
+    with (
+        Ledger.open(url, create=False) as ledger,
+        pytest.raises(CannotTry, match="cannot be asked whether it was made"),
+    ):
+        ledger.store._find_out(number)
+
+
 @pytest.mark.parametrize("marker", [b"BEGIN", b"FOR UPDATE", b"INSERT INTO events", b"UPDATE attempts"])
 @pytest.mark.parametrize("late", [False, True])
 def test_lost_before_the_commit(url, wire, through, marker, late):

@@ -197,7 +197,7 @@ def test_an_interrupted_act_leaves_nothing(url):
     with Ledger.open(url, create=False) as ledger:
         entry = book_with(ledger, State.STAGED)
         before = ledgers.rows(url)
-        for error in (KeyboardInterrupt, MemoryError, ZeroDivisionError):
+        for error in (MemoryError, ZeroDivisionError, KeyboardInterrupt):
             with pytest.raises(error):
                 interrupted(ledger, entry, error)
             assert ledgers.rows(url) == before

@@ -21,7 +21,7 @@ from endmark.ledger import schema as sqlite_schema
 from endmark.ledger.book import Ledger
 from endmark.ledger.chain import event_hash
 from endmark.ledger.patch_book import PatchBook
-from endmark.ledger.patch_entry import NewReview
+from endmark.ledger.patch_entry import DecisionMoved, NewReview
 from endmark.ledger.postgres import schema, tables
 
 ZEROS = bytes(32)
@@ -332,6 +332,25 @@ def test_a_fail_waits_for_a_pass_that_is_on_its_way(url, two):
         first._move(one.store, ready.decision_id, Decision.PENDING, Decision.PASS, AT, {}, (), {})
         one.store.ask("SELECT 1")
         thread, ended = in_the_background(url, partial(second.answered, body=ENVELOPE), "r", FAIL, NOW)
+    thread.join()
+    assert ended == [None]
+    assert first.get(ready.decision_id).state is Decision.FAIL
+
+
+def test_a_merge_and_a_fail_do_not_lock_each_other_out(url, two):
+    """Both take the lock of the diff before the row of the decision."""
+    (_, first), (other, second), ready = two
+    first.move(ready.decision_id, Decision.PENDING, Decision.PASS, NOW)
+
+    def merging():
+        with pytest.raises(DecisionMoved):
+            first.move(ready.decision_id, Decision.PASS, Decision.MERGED, NOW, merged="5" * 40)
+
+    with other.store.transaction(True):
+        second._alone_with(other.store, ready.decision_id)
+        other.store.ask("SELECT 1")
+        thread, ended = in_the_background(url, merging)
+        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
     thread.join()
     assert ended == [None]
     assert first.get(ready.decision_id).state is Decision.FAIL

@@ -13,6 +13,8 @@ from endmark.ledger.postgres.place import Place
 
 _T = TypeVar("_T")
 
+_IDLE = 60.0  # seconds: a merge in git happens within a transaction
+
 _SETTINGS = (
     "SELECT set_config('search_path', %s, false), set_config('lock_timeout', %s, false), "
     "set_config('statement_timeout', %s, false), set_config('idle_in_transaction_session_timeout', %s, false), "
@@ -59,8 +61,8 @@ def _bounded(gen: PQGen[_T], patience: float) -> PQGen[_T]:
 def connect(place: Place, timeout: float, *, statement_timeout: float | None = None) -> Connection:
     """A new connection: no transaction of its own, its path and its limits set. Raises psycopg.Error or CannotTry.
 
-    `timeout`, in seconds, is how long a lock, a statement (unless `statement_timeout` says otherwise) or an idle
-    transaction may last.
+    `timeout`, in seconds, is how long a lock or (half as long again, unless `statement_timeout` says otherwise) a
+    statement may last.
     """
     patience = max(timeout, 1.0)
     connection = Connection.connect(
@@ -72,7 +74,7 @@ def connect(place: Place, timeout: float, *, statement_timeout: float | None = N
     try:
         connection.patience = patience * 2 if statement_timeout is None else statement_timeout
         locks, statements = f"{timeout * 1000:.0f}ms", f"{(statement_timeout or patience * 1.5) * 1000:.0f}ms"
-        values = (place.schema, locks, statements, f"{patience * 2000:.0f}ms")
+        values = (place.schema, locks, statements, f"{max(patience * 2, _IDLE) * 1000:.0f}ms")
         row = connection.execute(_SETTINGS, values).fetchone()
         if row is None or row[-1] != "UTF8":
             found = None if row is None else row[-1]
