@@ -4,7 +4,8 @@ import random
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -14,7 +15,8 @@ from tests.support.wire import Wire
 
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
-from endmark.ledger.book import Ledger
+from endmark.ledger.book import Ledger, Moved
+from endmark.ledger.postgres.store import open_store
 
 
 @pytest.fixture
@@ -114,11 +116,9 @@ def test_nobody_can_say_whether_it_was_committed(wire, through):
 @pytest.mark.parametrize("number", [None, "999999999999"])
 def test_a_server_that_knows_nothing_of_a_transaction(url, number):
     """Its status was forgotten long ago, or it is another server, which was promoted too early."""
-    with (
-        Ledger.open(url, create=False) as ledger,
-        pytest.raises(CannotTry, match="cannot be asked whether it was made"),
-    ):
-        ledger.store._find_out(number)
+    store = open_store(url, create=False, timeout=2.0)
+    with closing(store), pytest.raises(CannotTry, match="cannot be asked whether it was made"):
+        store._find_out(number)
 
 
 @pytest.mark.parametrize("marker", [b"BEGIN", b"FOR UPDATE", b"INSERT INTO events", b"UPDATE attempts"])
@@ -241,6 +241,30 @@ def test_the_same_job_on_its_way_elsewhere_is_waited_for(url):
         assert sorted(created for _, created in answers) == [False, True]
         assert answers[0][0] == answers[1][0]
         assert len(first.page(10)) == 1
+
+
+def test_two_gates_at_one_attempt(url):
+    """Each waits for the other's row: no event is lost, and of two moves one finds that it came second."""
+    answers: list[Any] = []
+
+    def act(ledger, attempt_id):
+        for _ in range(15):
+            ledger.note(attempt_id, "alarm", NOW, {}, durable=False)
+        try:
+            answers.append(ledger.move(attempt_id, State.STAGED, State.APPROVED, NOW).state)
+        except Moved as moved:
+            answers.append(moved)
+
+    with Ledger.open(url, create=False) as one, Ledger.open(url, create=False) as two:
+        entry = book_with(one, State.STAGED)
+        threads = [threading.Thread(target=act, args=(ledger, entry.attempt_id)) for ledger in (one, two)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(type(answer).__name__ for answer in answers) == ["Moved", "State"]
+        assert len(one.events(entry.attempt_id)) == 2 + 30 + 1
+        assert one.verify().problems == ()
 
 
 # --- checkpoints

@@ -1,18 +1,15 @@
 """The rules that stand in PostgreSQL itself: whoever goes around the code obeys them too, and so does its owner."""
 
 import hashlib
-import threading
 import uuid
 from contextlib import contextmanager
-from functools import partial
-from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
 import pytest
 from psycopg import errors
-from tests.ledger.plans import AT, BODY, DIGEST, NOW, ROADS, a_plan, a_refusal, book_with, failure_of
-from tests.ledger.test_patches import DIFF, ENVELOPE, FAIL, NEW, PASS, POLICY, passed, review
+from tests.ledger.plans import AT, BODY, DIGEST, NOW, ROADS, a_plan, a_refusal, book_with
+from tests.ledger.test_patches import FAIL, NEW, passed, review
 from tests.support import ledgers
 
 from endmark.core.refusal import CannotTry, Signal
@@ -21,7 +18,6 @@ from endmark.ledger import schema as sqlite_schema
 from endmark.ledger.book import Ledger
 from endmark.ledger.chain import event_hash
 from endmark.ledger.patch_book import PatchBook
-from endmark.ledger.patch_entry import DecisionMoved, NewReview
 from endmark.ledger.postgres import schema, tables
 
 ZEROS = bytes(32)
@@ -285,116 +281,6 @@ def test_a_path_of_ones_own_bends_no_rule(ledger, url):
                 change(connection, ["state"], ["applied"], chain)
         finally:
             connection.execute("DROP SCHEMA evil CASCADE")
-
-
-# --- pass and fail at the same moment
-
-
-@pytest.fixture
-def two(url):
-    """Two gates, a decision with all its passes in the first, and another about the same diff that waits for one."""
-    with Ledger.open(url, create=False) as one, Ledger.open(url, create=False) as other:
-        first, second = PatchBook(one), PatchBook(other)
-        ready, waits = first.open(NEW, NOW), second.open(NEW, NOW)
-        for reviewer in NEW.required:
-            review(first, ready, reviewer, PASS)
-        second.ask(waits.decision_id, NewReview(review_id="r", reviewer="sec"), NOW)
-        yield (one, first), (other, second), ready
-        assert first.failed(DIFF, POLICY) is not None
-        assert one.verify().problems == ()
-
-
-def in_the_background(url, act, *arguments):
-    """The act, begun in a thread of its own and now waiting for somebody's lock."""
-    ended: list[Any] = []
-    thread = threading.Thread(target=lambda: ended.append(failure_of(act, *arguments)))
-    thread.start()
-    while ledgers.waiting(url) == 0 and thread.is_alive():
-        pass
-    assert ended == []
-    return thread, ended
-
-
-def test_a_pass_waits_for_a_fail_that_is_on_its_way(url, two):
-    (_, first), (other, second), ready = two
-    with other.store.transaction(True):
-        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
-        other.store.ask("SELECT 1")
-        thread, ended = in_the_background(url, first.move, ready.decision_id, Decision.PENDING, Decision.PASS, NOW)
-    thread.join()
-    assert "no complete review of the same diff may have failed it" in ended[0].detail
-    assert first.get(ready.decision_id).state is Decision.PENDING
-
-
-def test_a_fail_waits_for_a_pass_that_is_on_its_way(url, two):
-    (one, first), (_, second), ready = two
-    with one.store.transaction(True):
-        first._move(one.store, ready.decision_id, Decision.PENDING, Decision.PASS, AT, {}, (), {})
-        one.store.ask("SELECT 1")
-        thread, ended = in_the_background(url, partial(second.answered, body=ENVELOPE), "r", FAIL, NOW)
-    thread.join()
-    assert ended == [None]
-    assert first.get(ready.decision_id).state is Decision.FAIL
-
-
-def test_a_merge_and_a_fail_do_not_lock_each_other_out(url, two):
-    """Both take the lock of the diff before the row of the decision."""
-    (_, first), (other, second), ready = two
-    first.move(ready.decision_id, Decision.PENDING, Decision.PASS, NOW)
-
-    def merging():
-        with pytest.raises(DecisionMoved):
-            first.move(ready.decision_id, Decision.PASS, Decision.MERGED, NOW, merged="5" * 40)
-
-    with other.store.transaction(True):
-        second._alone_with(other.store, ready.decision_id)
-        other.store.ask("SELECT 1")
-        thread, ended = in_the_background(url, merging)
-        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
-    thread.join()
-    assert ended == [None]
-    assert first.get(ready.decision_id).state is Decision.FAIL
-
-
-def test_the_rules_themselves_make_a_pass_wait(url, two):
-    """The same, for somebody who writes past the code."""
-    _, (other, second), ready = two
-    with other.store.transaction(True):
-        second._answer(other.store, "r", FAIL, AT, ENVELOPE)
-        other.store.ask("SELECT 1")
-        with ledgers.stranger(url) as connection:
-            sql = "UPDATE decisions SET state = 'pass', events = events + 1 WHERE decision_id = %s"
-            ended = []
-
-            def passing():
-                with pytest.raises(psycopg.IntegrityError) as caught:
-                    connection.execute(sql, (ready.decision_id,))
-                ended.append(str(caught.value))
-
-            thread = threading.Thread(target=passing)
-            thread.start()
-            while ledgers.waiting(url) == 0 and thread.is_alive():
-                pass
-            other.store.run("SELECT 1")
-            assert ended == []
-            other.store.connection.execute("COMMIT")
-            other.store.connection.execute("BEGIN")
-            other.store.ask("SELECT 1")
-            thread.join()
-    assert "no complete review of the same diff may have failed it" in ended[0]
-
-
-def test_a_pass_under_another_isolation_is_refused(url):
-    """A snapshot taken earlier would not see a fail that is being committed."""
-    with Ledger.open(url, create=False) as ledger, ledgers.stranger(url) as connection:
-        book = PatchBook(ledger)
-        passed(book)
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        with pytest.raises(psycopg.IntegrityError, match="READ COMMITTED only"):
-            connection.execute(
-                "UPDATE decisions SET state = 'merged', merged = 'x', events = events + 1 WHERE state = 'pass'"
-            )
-        connection.execute("ROLLBACK")
 
 
 # --- the roles
