@@ -226,9 +226,9 @@ class Ledger(Queries):
         rows = self.store.ask(_CURRENT + self.store.row_lock, (attempt_id,))
         if not rows:
             raise KeyError(attempt_id)
-        n, events, head, *values = rows[0]
+        row = rows[0]
         try:
-            return _Row(n, events, head, entry_of(tuple(values)))
+            return _Row(row[0], row[1], row[2], entry_of(row[3:]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise self.store.unreadable(error) from error
 
