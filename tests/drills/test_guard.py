@@ -371,13 +371,14 @@ def test_the_upstream_is_asked_for_what_can_be_judged_as_it_comes():
 
 
 @pytest.fixture
-def no_umask():
+def open_umask():
+    """Files are for everybody, unless whoever makes them says otherwise."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
-@pytest.mark.usefixtures("no_umask")
+@pytest.mark.usefixtures("open_umask")
 def test_judged_answers_are_kept_for_their_owner_without_keys(tmp_path):
     body = answers.gemini_text()
     secret = [("Authorization", "Bearer sk-secret"), ("X-Goog-Api-Key", "k-secret")]
