@@ -193,7 +193,7 @@ def test_bytes_that_are_refused_are_refused_whatever_the_target_is(shell, target
 
 @pytest.mark.parametrize(
     "url",
-    ["app.db", "postgres://u:secret@h/d", "sqlite://app.db", "sqlite:///", "sqlite:///a?mode=ro", "", "\udcff://"],
+    ["app.db", "oracle://u:secret@h/d", "sqlite://app.db", "sqlite:///", "sqlite:///a?mode=ro", "", "\udcff://"],
 )
 def test_a_target_that_has_no_meaning(shell, url):
     said = shell.run("apply", shell.plan(), "--to", url, "--yes")
