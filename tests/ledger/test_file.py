@@ -193,7 +193,9 @@ def test_no_folder(path):
 
 
 def test_a_folder(tmp_path):
-    assert "it is a folder" in refusal(tmp_path)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert "it is a folder" in refusal(folder)
 
 
 @pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
