@@ -29,7 +29,9 @@ def gate(shell, url):
 
 
 def shown(url):
-    return url.replace("root@", "")
+    """The URL without its user."""
+    head, _, rest = url.partition("://")
+    return f"{head}://{rest.rpartition('@')[2]}"
 
 
 def test_the_way_of_a_job(gate, url):
@@ -119,6 +121,16 @@ def test_the_ledger_is_not_the_targets_own_database():
     with pytest.raises(CannotTry, match=r"the target's own database postgresql://db\.example\.com:5432/app"):
         keep_apart(Target(), "postgres://ann:hunter2@DB.example.com/app?schema=books")  # type: ignore[arg-type]
     keep_apart(Target(), "postgres://ann:hunter2@db.example.com/books")  # type: ignore[arg-type]
+
+
+def test_nor_under_another_name_of_the_server(gate, url):
+    parts = urlsplit(url)
+    user, port = parts.username, parts.port or 5432
+    other = parts._replace(netloc=f"{user}@localhost:{port}").geturl()
+    with endmark.Gate(other, reconcile=False) as book:
+        with pytest.raises(CannotTry, match="the target's own database postgresql://127"):
+            book.target(url)
+        book.target(ledgers.with_database("postgres"))
 
 
 def test_who_keeps_a_file_loads_no_driver(shell):

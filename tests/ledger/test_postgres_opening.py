@@ -139,7 +139,7 @@ def test_a_migration_that_fails_changes_nothing(url, monkeypatch):
 
 
 def test_a_database_of_another_encoding(url):
-    with psycopg.connect(ledgers.ADMIN, autocommit=True) as admin:
+    with psycopg.connect(ledgers.administrator(), autocommit=True) as admin:
         admin.execute("CREATE DATABASE endmark_test_ascii ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
         try:
             place = ledgers.with_database("endmark_test_ascii")

@@ -1,25 +1,27 @@
 """Ledgers for tests in either engine: a file, or a schema of a real PostgreSQL server that is emptied before use."""
 
-import os
 import uuid
 from contextlib import contextmanager
 
 import psycopg
 import pytest
+from tests.support.servers import postgres
 
 from endmark.ledger.book import Ledger
-
-# Read now: each test loses what the environment says of endmark. The role may make databases and roles.
-ADMIN = os.environ.get("ENDMARK_TEST_POSTGRES") or "postgresql://root@127.0.0.1:5432/postgres"
 
 ENGINES = ("sqlite", "postgres")
 TABLES = ("bodies", "answers", "events", "checkpoints", "reviews", "decisions", "attempts")
 _NUMBERED = {"events": "id", "reviews": "n", "decisions": "n", "attempts": "n"}
 
 
+def administrator():
+    """The URL of a role that may do everything on the server of this test session."""
+    return postgres().url
+
+
 def with_database(name):
     """The administrator's URL, for another database of the same server."""
-    head, _, tail = ADMIN.partition("://")
+    head, _, tail = administrator().partition("://")
     authority, _, rest = tail.partition("/")
     query = rest.partition("?")[2]
     return f"{head}://{authority}/{name}" + (f"?{query}" if query else "")
@@ -29,11 +31,7 @@ def with_database(name):
 def new_database():
     """The URL of a database that exists until the block is left."""
     name = f"endmark_test_{uuid.uuid4().hex[:12]}"
-    try:
-        admin = psycopg.connect(ADMIN, autocommit=True, connect_timeout=5)
-    except psycopg.OperationalError as error:
-        pytest.skip(f"not tested: no PostgreSQL at 127.0.0.1:5432 or ENDMARK_TEST_POSTGRES ({error})")
-    with admin:
+    with psycopg.connect(administrator(), autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0")
         try:
             yield with_database(name)

@@ -188,7 +188,7 @@ class Gate:
         from endmark.faces.books import keep_apart
 
         found = target_at(target) if isinstance(target, str) else target
-        keep_apart(found, self._place)
+        keep_apart(found, self._place, self.ledger)
         return found
 
     def submit(

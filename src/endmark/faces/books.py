@@ -2,9 +2,13 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.target import Target
+
+if TYPE_CHECKING:
+    from endmark.ledger.book import Ledger
 
 POSTGRES = ("postgresql", "postgres")
 
@@ -34,8 +38,11 @@ def ledger_place(where: str | Path) -> Path | str:
     return Path(rest[1:])
 
 
-def keep_apart(target: Target, ledger: Path | str) -> None:
-    """Raises CannotTry when the ledger is the target's own file, or in the target's own database."""
+def keep_apart(target: Target, ledger: Path | str, book: "Ledger | None" = None) -> None:
+    """Raises CannotTry when the ledger is the target's own file, or in the target's own database.
+
+    With `book`, the open ledger, a database of the same name under another host's name is asked which one it is.
+    """
     if isinstance(ledger, Path):
         if target.is_file(ledger):
             raise CannotTry(
@@ -44,8 +51,23 @@ def keep_apart(target: Target, ledger: Path | str) -> None:
     elif target.identity.startswith("postgresql://"):
         from endmark.ledger.postgres.place import place_of
 
-        if place_of(ledger).database == target.identity:
+        mine = place_of(ledger).database
+        alike = mine.rpartition("/")[2] == target.identity.rpartition("/")[2]
+        if mine == target.identity or (alike and book is not None and _is_in(book, target)):
             raise CannotTry(
                 f"the ledger is in the target's own database {target.identity}. Nothing was written; give it another "
                 "database, which may be on the same server."
             )
+
+
+def _is_in(book: "Ledger", target: Target) -> bool:
+    """Whether both say the same numbers of their server and database; False where either cannot be asked."""
+    with suppress(CannotTry), target.open() as session:
+        found = session.place
+        said = tuple(map(_text, found)) if isinstance(found, tuple | list) else ()
+        return all(said) and said == book.store.which()
+    return False
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -111,6 +111,9 @@ class SqliteStore:
     def stands(self) -> bool:
         return _which(self._path) == self._file
 
+    def which(self) -> tuple[str, ...]:
+        return tuple(map(str, self._file or ()))
+
     def unreadable(self, error: Exception) -> CannotTry:
         return unreadable(self._path, error)
 

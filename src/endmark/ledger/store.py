@@ -79,6 +79,9 @@ class Store(Protocol):
     def stands(self) -> bool:
         """Whether what was opened still stands at its place: not removed, not replaced."""
 
+    def which(self) -> tuple[str, ...]:
+        """What tells the database that this is kept in from every other one; empty words where nobody may say."""
+
     def unreadable(self, error: Exception) -> CannotTry:
         """What to raise for a row that holds what was never written by us."""
 

@@ -33,6 +33,12 @@ _NOW_WRITING = (
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
     "AND pid IS DISTINCT FROM pg_backend_pid()"
 )
+# The database's number, and its cluster's, which was made by chance.
+_WHICH = (
+    "SELECT oid::text, CASE WHEN has_function_privilege('pg_control_system()', 'EXECUTE') "
+    "THEN (SELECT system_identifier::text FROM pg_control_system()) ELSE '' END "
+    "FROM pg_database WHERE datname = current_database()"
+)
 _PAUSE = 0.005  # seconds between two looks at what others are doing
 _BRIEFLY = 1.0  # seconds that a checkpoint which nobody asked for waits for writers
 
@@ -211,6 +217,9 @@ class PostgresStore:
     def stands(self) -> bool:
         """Nothing can take its place under an open connection, and a new one looks at what it finds."""
         return True
+
+    def which(self) -> tuple[str, ...]:
+        return self.ask(_WHICH)[0]
 
     def unreadable(self, error: Exception) -> CannotTry:
         return cannot(self._at, f"a row cannot be read ({error})", "what was recorded", "run `endmark ledger verify`")
