@@ -1,5 +1,7 @@
 """How a book in PostgreSQL is opened, made and brought up, or refused with one sentence and left as it was."""
 
+import shutil
+import subprocess
 import threading
 from urllib.parse import urlsplit
 
@@ -7,6 +9,7 @@ import psycopg
 import pytest
 from tests.ledger.plans import BODY, NOW, a_plan, book_with
 from tests.support import ledgers
+from tests.support.servers import restart_postgres, start_postgres
 
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
@@ -226,3 +229,24 @@ def test_rows_nobody_wrote_cannot_be_read(url):
             with pytest.raises(CannotTry, match="endmark ledger verify"):
                 (ledger.get(entry.attempt_id), ledger.events(entry.attempt_id))
             assert not ledger.verify().ok
+
+
+def test_the_server_is_cut_off_and_comes_back():
+    """A real server of its own, ended as a power cut would: what was durable is there, and the same object goes on."""
+    private = start_postgres()
+    try:
+        with Ledger.open(private.url, create=True) as ledger:
+            entries = [book_with(ledger, State.APPLIED) for _ in range(3)]
+            last, _ = ledger.record(a_plan(), NOW, body=BODY)
+            restart_postgres(private)
+            assert ledger.page(10) == [last, *reversed(entries)]
+            restart_postgres(private)
+            moved = ledger.move(last.attempt_id, State.STAGED, State.DECLINED, NOW)
+            restart_postgres(private)
+            entry, created = ledger.record(a_plan(), NOW, body=BODY)
+            assert created
+            assert ledger.page(2) == [entry, moved]
+            assert ledger.verify().problems == ()
+    finally:
+        subprocess.run(private.stop, check=False, capture_output=True, timeout=60)
+        shutil.rmtree(private.folder, ignore_errors=True)
