@@ -1,4 +1,4 @@
-"""Recording in PostgreSQL: an attempt with its chain and its rules, against bare inserts of the same rows.
+"""A ledger in PostgreSQL: a plan is proven and recorded with its chain, against bare inserts of the same rows.
 
     python -m bench --only ledger-postgres
 
@@ -19,13 +19,16 @@ from typing import Any
 
 import psycopg
 
-from bench.ledger_scale import BODY, DIGEST, a_plan
+from bench.ledger_scale import DIGEST
 from bench.measure import Row
+from bench.payloads import ELEVEN, plan
+from endmark.apply_gate import ApplyGate, Delivery, Options
 from endmark.ledger.book import Ledger
 from endmark.ledger.postgres import tables
 
 ADMIN = os.environ.get("ENDMARK_BENCH_POSTGRES") or "postgresql://root@127.0.0.1:5432/postgres"
 CONNECTIONS = 16
+BODY = plan(f"job-{24 * '0'}", ELEVEN)
 _AT = "2026-11-30T12:00:00.000000Z"
 _DATA = '{"set":{' + ",".join(f'"fact{n}":"a value of some length"' for n in range(14)) + '},"body_kept":true}'
 _ATTEMPT = {
@@ -68,9 +71,12 @@ def database() -> Iterator[str]:
 class Ours:
     def __init__(self, url: str) -> None:
         self.ledger = Ledger.open(url, create=False, timeout=60)
+        self.gate = ApplyGate(self.ledger, lambda: datetime.now(UTC))
 
     def __call__(self) -> None:
-        self.ledger.record(a_plan(), datetime.now(UTC), body=BODY)
+        raw = plan(f"job-{os.urandom(12).hex()}", ELEVEN)
+        if self.gate.submit(Delivery(raw=raw, submitter="bench"), None, Options())[0].state != "staged":
+            raise SystemExit("a plan was not staged")
 
     def close(self) -> None:
         self.ledger.close()
@@ -141,10 +147,18 @@ def measure(quick: bool) -> list[Row]:
     with database() as url:
         ours, bare = _one(url, few)
         rows.append(
-            Row("record in PostgreSQL, one connection : bare inserts", 1 / ours, 1 / bare, bare / ours, 0.7, "/s", True)
+            Row(
+                "submit a plan to a ledger in PostgreSQL, one connection : bare inserts",
+                1 / ours,
+                1 / bare,
+                bare / ours,
+                0.7,
+                "/s",
+                True,
+            )
         )
         pairs = [(_many(url, Ours, few // 4), _many(url, Bare, few // 4)) for _ in range(turns)]
         ours, bare = (statistics.median(column) for column in zip(*pairs, strict=True))
-        what = f"record in PostgreSQL, {CONNECTIONS} connections : bare inserts"
+        what = f"the same, {CONNECTIONS} connections"
         rows.append(Row(what, 1 / ours, 1 / bare, bare / ours, 0.7, "/s", True))
     return rows
