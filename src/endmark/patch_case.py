@@ -53,7 +53,7 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
     commit = read_commit(gate, at_base.oid).oid
     policy = policy_in(policy_file) if policy_file is not None else policy_of(gate, commit)
     branch = policy.branch(target)
-    _check_who_decides(policy, branch)
+    check_who_decides(policy, branch)
     return Place(
         repository=os.path.realpath(repository.common_dir),
         ref=target,
@@ -91,7 +91,7 @@ def policy_in(file: Path) -> Policy:
     return policies.read(raw, str(file))
 
 
-def _check_who_decides(policy: Policy, branch: Branch) -> None:
+def check_who_decides(policy: Policy, branch: Branch) -> None:
     """Shared capacity may advise and block, never open a branch alone."""
     if all(reviewer.capacity == "shared" for reviewer in policy.reviewers_of(branch)):
         detail = f"{policy.where}: branches.{branch.name} leaves the decision to reviewers on shared capacity alone"

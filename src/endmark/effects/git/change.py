@@ -1,6 +1,7 @@
 """A change: what merging head into base would do to the base's tree, and its identity."""
 
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 import msgspec
@@ -48,8 +49,16 @@ def read_change(gate: Gate, *, base: str, head: str, ref: str | None = None) -> 
     `ref` names the branch to merge into; None stands for the branch that `base` names. Raises Refused
     (`merge-conflict`), or CannotTry when something is missing, ambiguous, damaged or cannot be told in a shallow clone.
     """
+    *oids, target = refs.resolve_ends(gate.repository, base, head, ref)
+    return read_change_of(gate, oids, target)
+
+
+def read_change_of(gate: Gate, oids: Sequence[str], target: str) -> Change:
+    """Read the change between two commits, by the ids of base and head, into the branch `target` (a full name).
+
+    Raises as `read_change`.
+    """
     repository = gate.repository
-    *oids, target = refs.resolve_ends(repository, base, head, ref)
     with ExitStack() as stack:
         reading = stack.enter_context(start_commits(gate, oids))
         relating = stack.enter_context(history.start_merge_bases(gate, *oids))

@@ -6,12 +6,13 @@ another tool put there is never overwritten: where its hooks run what lies in `N
 
 import os
 import shlex
-import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from endmark.core.dsse import Verify as Verify
 from endmark.core.refusal import CannotTry
 from endmark.effects.git.program import failed
 from endmark.effects.git.repository import Repository
@@ -19,6 +20,7 @@ from endmark.effects.git.repository import Repository
 KINDS = ("pre-receive", "reference-transaction")
 FOLDER = "endmark"  # in the repository's own folder: the keys and the policy that the hooks go by
 POLICY = "policy.toml"
+NAME = "endmark"  # of our hook in a folder of another tool's
 _KEYS = "keys"
 _MARK = "# Written by 'endmark hook git install'."
 _MODE = 0o755
@@ -46,10 +48,13 @@ def place(repository: Repository) -> list[Hook]:
     for kind in KINDS:
         beside = folder / f"{kind}.d"
         if beside.is_dir():
-            hooks.append(Hook(kind, beside / "endmark", True))
+            path = beside / NAME
+            if os.path.lexists(path) and not _is_ours(path):
+                raise CannotTry(f"{path} is not ours, though it has our name. Nothing was written.")
+            hooks.append(Hook(kind, path, True))
             continue
         path = folder / kind
-        if path.exists() and not _is_ours(path):
+        if os.path.lexists(path) and not _is_ours(path):
             raise CannotTry(
                 f"{path} is another tool's hook. Nothing was written. Make the folder {beside}, have that hook run "
                 "what lies in it, and install again."
@@ -66,14 +71,16 @@ def install(
     `program`: how endmark is called. Each file is whole under its name or is not there; installing again renews it.
     """
     hooks = place(repository)
-    folder = Path(repository.common_dir, FOLDER)
+    folder, trusted = Path(repository.common_dir, FOLDER), keys_folder(repository)
     try:
-        (folder / _KEYS).mkdir(parents=True, exist_ok=True)
-        for old in (folder / _KEYS).iterdir():
+        for one in (folder, trusted):
+            one.mkdir(exist_ok=True)
+            one.chmod(_MODE)  # whatever the umask: a stranger's key in there would open every branch
+        for name, content in keys.items():
+            _write(trusted / name, content, 0o644)
+        for old in trusted.iterdir():  # after the new ones are there, so that no push meets an empty folder
             if old.name not in keys:
                 old.unlink()
-        for name, content in keys.items():
-            _write(folder / _KEYS / name, content, 0o644)
         if policy is not None:
             _write(folder / POLICY, policy, 0o644)
         else:
@@ -84,6 +91,36 @@ def install(
     except OSError as fault:
         raise CannotTry(f"the hooks could not be written: {fault.strerror or fault} ({fault.filename}).") from None
     return hooks
+
+
+def uninstall(repository: Repository) -> list[Path]:
+    """Take away both hooks, the keys and the policy; nothing of another tool's. Returns what was. Raises CannotTry."""
+    folder = _folder(repository)
+    candidates = [folder / kind for kind in KINDS] + [folder / f"{kind}.d" / NAME for kind in KINDS]
+    own = Path(repository.common_dir, FOLDER)
+    gone = []
+    try:
+        for path in candidates:
+            if _is_ours(path):
+                path.unlink()
+                gone.append(path)
+        for path in (*sorted(keys_folder(repository).glob("*")), own / POLICY):
+            path.unlink(missing_ok=True)
+        for one in (keys_folder(repository), own):
+            with suppress(FileNotFoundError):
+                one.rmdir()
+                gone.append(one)
+    except OSError as fault:
+        raise CannotTry(f"the hooks could not be removed: {fault.strerror or fault} ({fault.filename}).") from None
+    return gone
+
+
+def guards(repository: Repository) -> bool:
+    """Whether our hook stands where git looks for it. Raises CannotTry."""
+    try:
+        return any(_is_ours(hook.path) for hook in place(repository))
+    except CannotTry:
+        return False
 
 
 def problems(repository: Repository, program: Sequence[str]) -> list[str]:
@@ -104,16 +141,26 @@ def problems(repository: Repository, program: Sequence[str]) -> list[str]:
         if not os.access(hook.path, os.X_OK):
             found.append(f"{hook.path} may not be run, so git skips it")
     if not files(repository).keys:
-        found.append(f"{Path(repository.common_dir, FOLDER, _KEYS)} holds no key, so every push is refused")
+        found.append(f"{keys_folder(repository)} holds no key, so every merge is refused")
+    for path in (Path(repository.common_dir, FOLDER), keys_folder(repository), *(hook.path.parent for hook in hooks)):
+        with suppress(OSError):
+            if path.stat().st_mode & 0o002:
+                found.append(f"{path} can be changed by everybody on this machine; `chmod o-w` it")
     return found
+
+
+def keys_folder(repository: Repository) -> Path:
+    """Where the trusted keys of this repository stand."""
+    return Path(repository.common_dir, FOLDER, _KEYS)
 
 
 def files(repository: Repository) -> Files:
     """What the hooks of this repository go by."""
     folder = Path(repository.common_dir, FOLDER)
-    keys = sorted(path for path in (folder / _KEYS).glob("*") if path.is_file())
+    keys = sorted(path for path in keys_folder(repository).glob("[!.]*") if path.is_file())
     policy = folder / POLICY
-    return Files(tuple(keys), policy if policy.exists() else None)
+    # A policy that was there and cannot be reached is no missing one.
+    return Files(tuple(keys), policy if os.path.lexists(policy) else None)
 
 
 def _folder(repository: Repository) -> Path:
@@ -133,11 +180,33 @@ def _is_ours(path: Path) -> bool:
 
 def _script(kind: str, program: Sequence[str]) -> bytes:
     """A refusal by anything that goes wrong: a hook that cannot run must not let through."""
-    line = shlex.join([*program, "hook", "git", "run", kind])
-    return f'#!/bin/sh\n{_MARK}\n{line} "$@" || exit 1\n'.encode()
+    line = shlex.join([*program, kind])
+    if kind == "pre-receive":
+        return f'#!/bin/sh\n{_MARK}\n{line} "$@" || exit 1\n'.encode()
+    return _TRANSACTION.format(mark=_MARK, line=line).encode()
+
+
+# git runs this one for every ref by itself and in every state. In all but `prepared` its answer means nothing, and an
+# update that names no branch moves none (git names all that it writes, also what a symbolic ref leads to).
+_TRANSACTION = """\
+#!/bin/sh
+{mark}
+[ "$1" = prepared ] || exit 0
+LC_ALL=C
+while IFS= read -r update; do
+    case $update in *refs/heads/*)
+        {line} "$1" "$update" || exit 1
+        exit 0
+    esac
+done
+[ -z "$update" ] || exit 1
+exit 0
+"""
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
+    import tempfile  # not where a hook runs
+
     handle, name = tempfile.mkstemp(prefix=".endmark-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as opened:

@@ -95,6 +95,13 @@ def verify_tip(gate: Gate, change: Change, tip: str, *, fast_forward: bool) -> C
     than two parents, else `stale-diff`), CannotTry.
     """
     commit = read_commit(gate, tip)
+    check_tip(change, commit, fast_forward=fast_forward)
+    return commit
+
+
+def check_tip(change: Change, commit: Commit, *, fast_forward: bool) -> None:
+    """What `verify_tip` demands, of a commit that was read. Raises Refused."""
+    tip = commit.oid
     if len(commit.parents) > 2:
         detail = f"commit {tip} has {len(commit.parents)} parents; a new tip has two at most"
         raise Refused(Signal.WRONG_VALUE, 0, None, detail)
@@ -105,7 +112,6 @@ def verify_tip(gate: Gate, change: Change, tip: str, *, fast_forward: bool) -> C
     if not is_head and commit.parents != (change.base.oid, change.head.oid):
         detail = f"commit {tip} has other parents than base {change.base.oid} and head {change.head.oid}"
         raise Refused(Signal.STALE_DIFF, 0, None, detail)
-    return commit
 
 
 def standing(gate: Gate, ref: str, base: str, tip: str) -> Standing:

@@ -12,6 +12,7 @@ from endmark.effects.git.gate import Gate
 from endmark.effects.git.program import Answer, Running, failed
 
 _COMMIT = re.compile(rb"tree ([0-9a-f]+)\n((?:parent [0-9a-f]+\n)*)author ")
+_BLOBS_CAP = 1 << 28  # bytes of a few files, each of them once
 _COMMIT_CAP = 1 << 26  # bytes of a few commits, messages and signatures included
 
 
@@ -115,3 +116,43 @@ def read_file(gate: Gate, commit: str, path: bytes, cap: int) -> bytes | None:
     if answer.code != 0 or len(answer.out) != int(size):
         raise unreadable(gate, answer, "cat-file")
     return answer.out
+
+
+def read_everywhere(gate: Gate, commits: Sequence[str], path: bytes, cap: int) -> dict[str, bytes | Refused | None]:
+    """The bytes at `path` in each of `commits` (ids), None where nothing is there: two processes for any number.
+
+    A symbolic link is the name it holds; Refused (`over-cap`) stands for a file over `cap` bytes. Raises CannotTry for
+    what cannot be read.
+    """
+    asked = b"".join(b"%s^{tree}\n%s:%s\n" % (oid.encode(), oid.encode(), path) for oid in commits)
+    listed = gate.run("cat-file", "--batch-check", stdin=asked)
+    lines = listed.out.splitlines()
+    if listed.code != 0 or listed.words or len(lines) != 2 * len(commits):
+        raise unreadable(gate, listed, "cat-file")
+    blobs: dict[str, str | Refused | None] = {}
+    for oid, tree, found in zip(commits, lines[::2], lines[1::2], strict=True):
+        if not re.fullmatch(rb"[0-9a-f]+ tree \d+", tree):
+            raise missing(gate, oid, listed)
+        entry = re.fullmatch(rb"([0-9a-f]+) (\w+) (\d+)", found)
+        blobs[oid] = entry[1].decode() if entry is not None and entry[2] == b"blob" else None
+        if entry is not None and int(entry[3]) > cap:
+            size = int(entry[3])
+            blobs[oid] = Refused(Signal.OVER_CAP, size, cap, f"{path!r} in {oid} has {size:,} bytes, over {cap:,}")
+    bodies = _blobs(gate, sorted({blob for blob in blobs.values() if isinstance(blob, str)}))
+    return {oid: bodies[blob] if isinstance(blob, str) else blob for oid, blob in blobs.items()}
+
+
+def _blobs(gate: Gate, oids: Sequence[str]) -> dict[str, bytes]:
+    if not oids:
+        return {}
+    answer = gate.run("cat-file", "--batch", stdin="".join(f"{oid}\n" for oid in oids).encode(), cap=_BLOBS_CAP)
+    rest, found = answer.out, {}
+    for oid in oids:
+        line, _, rest = rest.partition(b"\n")
+        head = re.fullmatch(rb"%s blob (\d{1,12})" % oid.encode(), line)
+        if head is None:
+            raise unreadable(gate, answer, "cat-file")
+        found[oid], rest = rest[: int(head[1])], rest[int(head[1]) + 1 :]
+    if answer.code != 0 or rest:
+        raise unreadable(gate, answer, "cat-file")
+    return found

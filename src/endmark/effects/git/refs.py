@@ -1,8 +1,8 @@
 """From a name that a person gave to one ref and one object id: never a guess."""
 
+import os
 import re
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -14,6 +14,7 @@ _PLACES = ("refs/heads/{}", "refs/tags/{}", "refs/remotes/{}")
 # What no ref name may hold (git-check-ref-format), and what a program could take for an option.
 _BAD = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[-/.]|/\.|[/.]$|\.lock(?:/|$)|^@?$")
 _CAP = 1 << 20
+_HEADS_CAP = 1 << 28  # bytes of a list of branches: a million of them
 _FORMAT = "--format=%(refname)%00%(objectname)%00%(symref)"
 
 
@@ -71,32 +72,70 @@ def tip(repository: Repository, ref: str) -> str | None:
     return None if found is None else found.oid
 
 
-def follow(repository: Repository, ref: str) -> str:
-    """The full name that the full name `ref` leads to, symbolic refs followed, whether anything is there or not.
+class Heads(msgspec.Struct, frozen=True):
+    """The branches of a repository, as one look found them.
 
-    Raises CannotTry.
+    `tips`: the object id of each, by its full name. `symbolic`: what a symbolic ref among them leads to in the end.
+    `default`: the full name of the branch that the repository's own HEAD names, if that is there.
     """
-    answer = repository.ask("symbolic-ref", "-q", ref)
+
+    tips: Mapping[str, str]
+    symbolic: Mapping[str, str]
+    default: str | None
+
+
+_FEW = 100  # names that are handed to git one by one
+
+
+def heads(repository: Repository, beside: Sequence[str] = ()) -> Heads:
+    """Every branch, and the refs `beside` them by their full names. Names are any bytes. Raises CannotTry."""
+    asked = ("refs/heads/", *beside) if len(beside) <= _FEW else ()
+    answer = repository.at_home().ask("for-each-ref", f"{_FORMAT}%00%(HEAD)", *asked, cap=_HEADS_CAP)
+    if answer.code != 0:
+        raise failed(answer, "for-each-ref")
+    tips, symbolic, default = {}, {}, None
+    for line in answer.out.splitlines():
+        fields = line.split(b"\0")
+        if len(fields) != 4:
+            raise CannotTry("'git for-each-ref' answered in a form that is not known")
+        full, oid, leads_to, mark = map(os.fsdecode, fields)
+        tips[full] = oid
+        if leads_to:
+            symbolic[full] = leads_to
+        if mark == "*":
+            default = leads_to or full
+    return Heads(tips, symbolic, default)
+
+
+def leads_nowhere(repository: Repository, ref: str) -> str | None:
+    """The full name that the symbolic ref `ref` leads to, though nothing is there; None for no such ref.
+
+    Raises CannotTry. A ref that is no file of its own (reftable) is not found.
+    """
+    if not os.path.lexists(os.path.join(repository.common_dir, ref)):
+        return None
+    answer = repository.at_home().ask("symbolic-ref", "-q", ref)
     if answer.code not in (0, 1):
         raise failed(answer, "symbolic-ref")
-    try:
-        return answer.out.decode().strip() if answer.code == 0 else ref
-    except UnicodeDecodeError:
-        raise CannotTry(f"the name of a ref is not UTF-8: {answer.out!r}") from None
+    return os.fsdecode(answer.out.rstrip(b"\n")) if answer.code == 0 else None
 
 
-def packed(repository: Repository, ref: str) -> str | None:
-    """The object id that `ref` has among the packed refs, whatever a file of its own says. Raises CannotTry."""
+def is_only_pruned(repository: Repository, ref: str, oid: str) -> bool:
+    """Whether git, in the middle of a transaction, deletes no more of `ref` than the file beside its packed form.
+
+    git holds the lock on the packed refs wherever it deletes a ref for good, and not while it prunes. Raises CannotTry.
+    """
+    place = os.path.realpath(os.path.join(repository.common_dir, "packed-refs"))
+    if os.path.lexists(f"{place}.lock"):
+        return False
     try:
-        lines = Path(repository.common_dir, "packed-refs").read_bytes().splitlines()
+        with open(place, "rb") as file:
+            lines = file.read().splitlines()
     except FileNotFoundError:
-        return None
+        return False
     except OSError as fault:
         raise CannotTry(f"the packed refs cannot be read: {fault.strerror or fault}") from None
-    wanted = ref.encode()
-    return next(
-        (line[: repository.oid_length].decode() for line in lines if line[repository.oid_length + 1 :] == wanted), None
-    )
+    return b"%s %s" % (oid.encode(), os.fsencode(ref)) in lines
 
 
 def check_name(name: str) -> None:

@@ -57,6 +57,10 @@ class Repository(msgspec.Struct, frozen=True):
         ) as running:
             return running.finish()
 
+    def at_home(self) -> "Repository":
+        """The same, as seen from the folder that has the branches, whatever work tree it was opened from."""
+        return self if self.git_dir == self.common_dir else msgspec.structs.replace(self, git_dir=self.common_dir)
+
     def shallow(self) -> frozenset[str]:
         """The commits whose parents are not there, though they have some. Raises CannotTry."""
         try:

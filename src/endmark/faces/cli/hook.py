@@ -1,22 +1,18 @@
 """`endmark hook`: guard a repository where its refs move."""
 
 import os
-import secrets
 import sys
 from pathlib import Path
 
 import click
 
-from endmark.core.refusal import CannotTry, Refused
-from endmark.effects.git import Gate, Git, Repository, hooks, open_repository
+from endmark.effects.git import Git, hooks, open_repository
+from endmark.faces import canary
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
-from endmark.faces.terminal import safe, say
 from endmark.patch_case import policy_in
-from endmark.push_gate import CANARY, Guard, Update
 
 REPO = click.option("--repo", metavar="DIR", default=".", help="The repository (default: this one).")
-_PUSHED = 1 << 24  # bytes of a list of updates
 
 
 @click.group("hook")
@@ -56,11 +52,13 @@ def install(repo: str, keys: tuple[str, ...], policy: str | None) -> Result:
     repository = open_repository(Git(os.environ), repo)
     copied = {f"{number:02}-{Path(name).name}": _bytes(name) for number, name in enumerate(keys, 1)}
     written = hooks.install(repository, _program(), copied, None if policy is None else _bytes(policy))
-    found = _try(repository)
+    found = canary.try_hooks(repository, os.environ)
+    warned = canary.weaknesses(repository)
     lines = [f"{hook.kind}: {hook.path}" for hook in written]
     if found:
-        return Result("\n".join([*lines, *found]), _document(written, found), 1)
-    return Result("\n".join([*lines, "Tried: a branch that nobody may make was refused."]), _document(written, []), 0)
+        return Result("\n".join([*lines, *found, *warned]), _document(written, [*found, *warned]), 1)
+    lines += ["Tried: a branch that nobody may make was refused.", *(f"But {problem}." for problem in warned)]
+    return Result("\n".join(lines), _document(written, [], warned), 0)
 
 
 @git.command("check", cls=Verb)
@@ -74,103 +72,40 @@ def check(repo: str) -> Result:
       endmark hook git check --repo /srv/git/app.git
     """
     repository = open_repository(Git(os.environ), repo)
-    found = hooks.problems(repository, _program()) or _try(repository)
+    found = hooks.problems(repository, _program()) or canary.try_hooks(repository, os.environ)
+    found += canary.weaknesses(repository)
     text = "\n".join(found) if found else "The hooks stand as installed, and refuse."
     return Result(text, _document([], found), 1 if found else 0)
+
+
+@git.command("uninstall", cls=Verb)
+@REPO
+@JSON
+def uninstall(repo: str) -> Result:
+    """Take the hooks away again, with the keys and the policy beside them. Another tool's hooks stay.
+
+    \b
+    Example:
+      endmark hook git uninstall --repo /srv/git/app.git
+    """
+    gone = hooks.uninstall(open_repository(Git(os.environ), repo))
+    text = "\n".join(f"removed {path}" for path in gone) or "There was nothing of ours. Nothing was removed."
+    return Result(text, {"version": 1, "removed": [str(path) for path in gone], "exit_code": 0})
 
 
 @git.command("run", cls=Verb, hidden=True)
 @click.argument("kind", type=click.Choice(hooks.KINDS))
 @click.argument("state", required=False)
 def run(kind: str, state: str | None) -> Result:
-    """What the hooks themselves call: git's list of updates on standard input."""
-    if kind == "reference-transaction" and state != "prepared":
-        return Result("", None, 0, b"")
-    repository = open_repository(Git(os.environ), os.environ.get("GIT_DIR", "."))
-    updates = _updates(sys.stdin.buffer.read(_PUSHED), repository)
-    if kind == "reference-transaction":
-        updates = [update for update in updates if not _is_housekeeping(repository, update)]
-    refused = _judge(repository, updates)
-    for line in refused:
-        say(f"endmark: {safe(line)}")
-    return Result("", None, 1 if refused else 0, b"")
+    """What the hooks do: git's list of updates on standard input, exit code 0 to let all of them through."""
+    from endmark.faces import guard
 
-
-def _judge(repository: Repository, updates: list[Update]) -> list[str]:
-    """Why each of the updates is refused. Whatever goes wrong is a refusal."""
-    from endmark.sources.keys import verifier
-
-    found = hooks.files(repository)
-    branches = [update for update in updates if update.ref.startswith("refs/") or update.ref == "HEAD"]
-    if not branches:
-        return []
-    refused = []
-    with Gate(repository, os.environ.get("GIT_QUARANTINE_PATH")) as gate:
-        verify = verifier(found.keys) if found.keys else (lambda *_: None)
-        guard = Guard(gate, verify, found.policy)
-        for update in branches:
-            try:
-                guard.judge(update)
-            except (Refused, CannotTry) as fault:
-                refused.append(f"{update.ref} stays where it is: {fault.detail}")
-    return refused
-
-
-def _updates(raw: bytes, repository: Repository) -> list[Update]:
-    """git's list: old id, new id and name on each line. Raises CannotTry for any other byte."""
-    if len(raw) == _PUSHED:
-        raise CannotTry("more refs are pushed at once than are judged. Nothing was let through.")
-    none = "0" * repository.oid_length
-    updates = []
-    for line in raw.decode("utf-8", "surrogateescape").splitlines():
-        old, _, rest = line.partition(" ")
-        new, _, ref = rest.partition(" ")
-        if new.startswith("ref:") or old.startswith("ref:"):  # a symbolic ref moves no branch by itself
-            continue
-        if len(old) != len(none) or len(new) != len(none) or not ref:
-            raise CannotTry(f"git's list of updates is in a form that is not known: {line[:200]!r}")
-        updates.append(Update(ref, None if old == none else old, None if new == none else new))
-    return updates
-
-
-def _is_housekeeping(repository: Repository, update: Update) -> bool:
-    """Whether a ref only goes from a file of its own into the packed ones, or back: it stands where it stood."""
-    from endmark.effects.git import refs
-
-    now = refs.tip(repository, update.ref)
-    if update.new is not None:
-        return update.new == now
-    return now is not None and refs.packed(repository, update.ref) == now
-
-
-def _try(repository: Repository) -> list[str]:
-    """Try to make a branch that nobody may make, by a push and by hand: what is wrong if either works."""
-    name = f"{CANARY}{secrets.token_hex(8)}"
-    problems = []
-    commit = _any_commit(repository)
-    by_hand = repository.change("update-ref", name, commit)
-    if by_hand.code == 0:
-        problems.append(f"reference-transaction let {name} be made")
-        repository.change("update-ref", "-d", name)
-    pushed = repository.change("push", "--quiet", repository.common_dir, f"{commit}:{name}", network=True)
-    if pushed.code == 0:
-        problems.append(f"pre-receive let {name} be pushed")
-        repository.change("update-ref", "-d", name)
-    elif "canary" not in pushed.words:
-        problems.append(f"a push was refused, but not by us: {safe(pushed.words)[:300]}")
-    return problems
-
-
-def _any_commit(repository: Repository) -> str:
-    answer = repository.ask("for-each-ref", "--count=1", "--format=%(objectname)", "refs/heads")
-    oid = answer.out.decode("ascii", "replace").strip()
-    if answer.code != 0 or not oid:
-        raise CannotTry("the repository has no branch yet, so the hooks were written but could not be tried.")
-    return oid
+    return Result("", None, guard.main([kind, state or ""]), b"")
 
 
 def _program() -> list[str]:
-    return [sys.executable, "-I", "-m", "endmark"]
+    """How the hooks call us: the Python that runs this, without anything of the environment or the working folder."""
+    return [sys.executable, "-I", "-c", "import sys; from endmark.faces.guard import main; sys.exit(main())"]
 
 
 def _bytes(name: str) -> bytes:
@@ -180,10 +115,11 @@ def _bytes(name: str) -> bytes:
         raise Misuse(f"{name}: {fault.strerror or fault}") from None
 
 
-def _document(written: list[hooks.Hook], found: list[str]) -> dict[str, object]:
+def _document(written: list[hooks.Hook], found: list[str], warned: list[str] | None = None) -> dict[str, object]:
     return {
         "version": 1,
         "hooks": [{"kind": hook.kind, "path": str(hook.path), "beside": hook.beside} for hook in written],
         "problems": found,
+        "warnings": warned or [],
         "exit_code": 1 if found else 0,
     }
