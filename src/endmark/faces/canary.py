@@ -86,9 +86,8 @@ def _other_hooks_path(repository: Repository, environ: Mapping[str, str]) -> lis
     answer = _git(
         env | {"GIT_DIR": repository.common_dir}, "rev-parse", "--path-format=absolute", "--git-path", "hooks"
     )
-    there = {hook.path.parent for hook in hooks.place(repository) if not hook.beside}
-    said = answer.stdout.rstrip("\n")
-    if answer.returncode != 0 or not there or os.path.realpath(said) in {os.path.realpath(path) for path in there}:
+    said, ours = answer.stdout.rstrip("\n"), hooks.folder_of(repository)
+    if answer.returncode != 0 or os.path.realpath(said) == os.path.realpath(ours):
         return []
     return [f"git looks for hooks in {safe(said)} (core.hooksPath of the user or the system), where ours are not"]
 

@@ -204,7 +204,7 @@ def test_killed_while_git_waits(world):
             assert pushing.poll() is None
             os.sched_yield()
         os.kill(int((slow / "pid").read_text()), signal.SIGKILL)
-        assert b"declined" in pushing.stderr.read()
+        assert b"declined" in pushing.communicate()[1]
     assert pushing.returncode != 0
     assert world.main() == world.oid("main")
     script.write_bytes(whole)

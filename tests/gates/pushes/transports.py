@@ -25,12 +25,14 @@ def daemon(folder):
     command = [core() / "git-daemon", "--listen=127.0.0.1", f"--port={port}", "--export-all", "--reuseaddr"]
     command += ["--enable=receive-pack", "--informative-errors", "--verbose", "--log-destination=stderr"]
     with subprocess.Popen([*command, f"--base-path={folder}"], stderr=subprocess.PIPE, env=PLAIN) as process:
+        log = process.stderr
+        assert log is not None
         try:
             line = b""
             while b"Ready to rumble" not in line:
-                line = process.stderr.readline()
+                line = log.readline()
                 assert line, "git daemon ended"
-            drain = threading.Thread(target=process.stderr.read)
+            drain = threading.Thread(target=log.read)
             drain.start()
             yield f"git://127.0.0.1:{port}"
         finally:
@@ -41,6 +43,7 @@ def daemon(folder):
 
 class _Backend(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    folder = ""
 
     def log_message(self, *_):
         pass
@@ -54,7 +57,7 @@ class _Backend(BaseHTTPRequestHandler):
             self.rfile.readline()
         path, _, query = self.path.partition("?")
         env = PLAIN | {
-            "GIT_PROJECT_ROOT": self.server.folder,
+            "GIT_PROJECT_ROOT": self.folder,
             "GIT_HTTP_EXPORT_ALL": "1",
             "REMOTE_USER": "somebody",
             "REMOTE_ADDR": "127.0.0.1",
@@ -76,14 +79,15 @@ class _Backend(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(rest)
 
-    do_POST = do_GET
+    def do_POST(self):
+        self.do_GET()
 
 
 @contextmanager
 def http(folder):
     """`git http-backend` over the repositories in `folder`; gives the address of that folder."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Backend)
-    server.folder = os.fspath(folder)
+    over = type("Over", (_Backend,), {"folder": os.fspath(folder)})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), over)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

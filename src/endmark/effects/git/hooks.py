@@ -43,7 +43,7 @@ class Files(msgspec.Struct, frozen=True):
 
 def place(repository: Repository) -> list[Hook]:
     """Where the hooks go. Raises CannotTry for a place that another tool has taken."""
-    folder = _folder(repository)
+    folder = folder_of(repository)
     hooks = []
     for kind in KINDS:
         beside = folder / f"{kind}.d"
@@ -95,7 +95,7 @@ def install(
 
 def uninstall(repository: Repository) -> list[Path]:
     """Take away both hooks, the keys and the policy; nothing of another tool's. Returns what was. Raises CannotTry."""
-    folder = _folder(repository)
+    folder = folder_of(repository)
     candidates = [folder / kind for kind in KINDS] + [folder / f"{kind}.d" / NAME for kind in KINDS]
     own = Path(repository.common_dir, FOLDER)
     gone = []
@@ -163,7 +163,7 @@ def files(repository: Repository) -> Files:
     return Files(tuple(keys), policy if os.path.lexists(policy) else None)
 
 
-def _folder(repository: Repository) -> Path:
+def folder_of(repository: Repository) -> Path:
     """Where git looks for hooks: `core.hooksPath`, else the repository's own folder."""
     answer = repository.ask("rev-parse", "--path-format=absolute", "--git-path", "hooks")
     if answer.code != 0:
