@@ -1,6 +1,7 @@
 """The README's first command keeps its word."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -8,7 +9,7 @@ import pytest
 
 from endmark.core import proof
 from endmark.core.plan import Plan
-from endmark.faces import demo
+from endmark.faces import demo, demo_patch
 
 
 def test_the_envelope_is_the_one_that_is_spoken_of():
@@ -39,6 +40,11 @@ def test_it_runs_and_leaves_nothing(tmp_path, marker):
         "applied: 11 statements, with the receipt in the same transaction.",
         "billing-2 | 11 | ",
         "delivered before, nothing was done now",
+        "Tried: a branch that nobody may make was refused.",
+        "cuts of a verdict of 220 bytes that says pass: all incomplete.",
+        "tests (review) fail, 2 blocking, 0 advisory",
+        "endmark: refs/heads/main stays where it is: main is a guarded branch",
+        "pass by tests (command), policy gate-2026-07",
         "Where to go next",
     ):
         assert part in done.stdout
@@ -50,3 +56,23 @@ def test_a_step_that_is_not_as_promised_fails_it(monkeypatch, capsys):
     monkeypatch.setattr(demo, "CUT", demo.WHOLE)
     assert demo.main() == 1
     assert "NOT AS PROMISED: endmark apply exits with 10" in capsys.readouterr().out
+
+
+def test_the_protected_branch_moves_once(tmp_path):
+    """Its tip before and after each step, as the demo shows it."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "endmark.faces.demo"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0
+    tips = re.findall(r"^main (?:before |after  ) ([0-9a-f]{40})$", done.stdout, re.MULTILINE)
+    assert len(tips) == 6
+    assert tips[0] == tips[1] == tips[2] == tips[3] == tips[4] != tips[5]
+
+
+def test_a_reader_that_believes_a_cut_verdict_fails_it(monkeypatch, capsys):
+    """The demo's own sweep notices a gate that is not as promised."""
+    whole = demo_patch.mc1.seal
+    monkeypatch.setattr(demo_patch.mc1, "seal", lambda body: whole(body)[:-1])
+    monkeypatch.setattr(demo_patch, "_ENDS", ())
+    assert demo.main() == 1
+    assert "NOT AS PROMISED: a lenient parser reads a pass in a cut verdict" in capsys.readouterr().out

@@ -23,7 +23,7 @@ SECONDS_MAX = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
-_Table = TypeVar("_Table", "TargetTable", "LedgerTable")
+_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable")
 
 
 class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -43,6 +43,12 @@ class LedgerTable(msgspec.Struct, forbid_unknown_fields=True):
     """`[ledger]` of endmark.toml."""
 
     url: str | None = None
+
+
+class MergeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[merge]` of endmark.toml. `key`: the file that signs the records of merges, or `env:NAME` for its path."""
+
+    key: str | None = None
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,6 +86,16 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     targets: Mapping[str, TargetTable]
     environ: Mapping[str, str]
     trusted_keys: tuple[Path, ...] | None = None
+    merge: MergeTable = MergeTable()
+
+    @property
+    def merge_key(self) -> Path | None:
+        """The file that signs the records of merges, where none is given; a relative one is seen from endmark.toml."""
+        if self.merge.key is None:
+            return None
+        key = f"{self.file}: merge.key"
+        named = _from_environment(self.merge.key, key, self.environ)
+        return self._folder / self.merge.key if named is None else Path(named)
 
     def place(self, to: str, flags: Overrides | None = None) -> Place:
         """The target with this name or URL. Raises Misuse.
@@ -170,6 +186,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         targets=targets,
         environ=environ,
         trusted_keys=keys,
+        merge=_convert(tables.get("merge", {}), MergeTable, f"{file}: merge"),
     )
 
 

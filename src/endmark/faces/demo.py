@@ -1,4 +1,6 @@
-"""The README's first command: a cut plan is refused, the whole one is applied. Real files, real commands, real output.
+"""The README's first command: what is cut is refused, what is whole goes through. Real files, commands and output.
+
+A plan of SQL statements for a database first, then a reviewer's verdict for a protected branch (`demo_patch`).
 
 Everything happens in a folder of its own that is removed at the end. The exit code is 0 only if every step went as it
 is said to.
@@ -18,6 +20,7 @@ from io import TextIOWrapper
 from pathlib import Path
 
 from endmark.core import plan, strictjson
+from endmark.faces.demo_patch import PatchDemo
 from endmark.faces.output import give_up
 from endmark.faces.review import MAY_APPROVE
 
@@ -139,6 +142,7 @@ class Demo:
         self._naive()
         self._retry()
         self._again()
+        self._patches()
         _print(
             "\nWhere to go next: 'endmark --help', README.md for what this proves and what it does not, docs/ for\n"
             "pages that take ten minutes each. Your own plan: 'endmark check FILE', then\n"
@@ -222,6 +226,20 @@ class Demo:
         _promise("nothing was done now" in said, "the second delivery is known")
         _promise(before == _dump(self._shop), "the database is what it was")
         self._endmark(0, "jobs")
+
+    def _patches(self) -> None:
+        demo = PatchDemo(self._folder, self._endmark, _print, _promise)
+        for number, (text, step) in enumerate(
+            (
+                ("The second incident: a verdict that merges a patch.", demo.prepare),
+                ("The verdict says pass, and its stream is cut, at every byte.", demo.cut),
+                ("A whole verdict with two blocking findings.", demo.fail),
+                ("The whole verdict, which says pass.", demo.passes),
+            ),
+            5,
+        ):
+            _title(number, text)
+            step()
 
     def _endmark(self, expected: int, *arguments: str, shown: Callable[[str], str] = str) -> str:
         """Run one command, show it and what it says, and hold its exit code against the one promised."""

@@ -1,13 +1,15 @@
 """`endmark merge`: merge what a recorded pass binds to."""
 
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 
 from endmark.core.refusal import Refused
-from endmark.effects.git import Person
+from endmark.effects.git import Git, Person, hooks, open_repository
 from endmark.faces.api import now
+from endmark.faces.cli.at_gate import settings
 from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
@@ -17,7 +19,7 @@ from endmark.merging import How, Sign, merge_passed
 
 @click.command("merge", cls=Verb)
 @CHANGE
-@click.option("--key", metavar="FILE", help="Sign the record in the merge commit; a guarded branch takes no other.")
+@click.option("--key", metavar="FILE", help="What signs the record (else merge.key of endmark.toml).")
 @click.option("--approve", is_flag=True, help="A person looked at what the policy leaves to a person.")
 @click.option("--name", default="endmark", show_default=True, help="Who the merge commit is by.")
 @click.option("--email", default="endmark@localhost", show_default=True, help="The address in the merge commit.")
@@ -27,8 +29,8 @@ def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, em
     """Merge a change, if a recorded pass binds to exactly this base, head, merge result and policy.
 
     The branch moves by compare-and-swap from the base that was judged to the merge that was, or stays where it is. The
-    merge commit carries the record of the decision, signed with --key. A branch that is checked out somewhere is not
-    moved.
+    merge commit carries the record of the decision, signed with --key; where 'endmark hook git install' guards the
+    repository, there is no merge without one. A branch that is checked out somewhere is not moved.
 
     \b
     Example:
@@ -41,7 +43,13 @@ def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, em
             f"it, or sets {MAY_APPROVE}=1."
         )
     person = who(os.environ)
-    how = How(person=Person(name, email), sign=_sign(key), approver=person if approve else None)
+    sign = _sign(key or settings(change["ledger"], change["config"]).merge_key)
+    if sign is None and hooks.guards(open_repository(Git(os.environ), change["repo"])):
+        raise Misuse(
+            "--key: this repository takes no merge without a signed record. Nothing was merged; give --key FILE, or set "
+            "key in [merge] of endmark.toml."
+        )
+    how = How(person=Person(name, email), sign=sign, approver=person if approve else None)
     try:
         with opened(ctx, **change, create=False) as at:
             return result(merge_passed(at.patches.book, at.git, at.place, how, now))
@@ -49,7 +57,7 @@ def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, em
         return refused(refusal)
 
 
-def _sign(key: str | None) -> Sign | None:
+def _sign(key: str | Path | None) -> Sign | None:
     if key is None:
         return None
     from endmark.core import intoto
