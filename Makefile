@@ -12,7 +12,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSAFEPATH PYTHONOPTI
 .PHONY: help setup demo test lint bench soak clean
 
 help:
-	@echo "make demo    a whole plan is applied, the same plan cut short is refused"
+	@echo "make demo    what is whole goes through, the same cut short is refused: a plan, a verdict"
 	@echo "make setup   everything for working on endmark, in .venv"
 	@echo "make test    lint, then the tests"
 	@echo "make lint    ruff, mypy and the import contracts"
@@ -24,7 +24,7 @@ setup:
 	@sh scripts/setup.sh dev
 
 demo:
-	@sh scripts/setup.sh runtime
+	@sh scripts/setup.sh demo
 	@$(RUN) endmark.faces.demo
 
 lint: setup

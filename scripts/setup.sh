@@ -1,6 +1,6 @@
 #!/bin/sh
 # Makes .venv and installs what is pinned in requirements/. Does nothing when that is already done.
-# Usage: scripts/setup.sh runtime|dev|bench       (PYTHON=/path/to/python3 names the Python to use)
+# Usage: scripts/setup.sh demo|dev|bench          (PYTHON=/path/to/python3 names the Python to use)
 set -eu
 cd "$(dirname "$0")/.."
 what=$1

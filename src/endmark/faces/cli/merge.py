@@ -46,8 +46,8 @@ def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, em
     sign = _sign(key or settings(change["ledger"], change["config"]).merge_key)
     if sign is None and hooks.guards(open_repository(Git(os.environ), change["repo"])):
         raise Misuse(
-            "--key: this repository takes no merge without a signed record. Nothing was merged; give --key FILE, or set "
-            "key in [merge] of endmark.toml."
+            "--key: this repository takes no merge without a signed record. Nothing was merged; give --key FILE, or "
+            "set key in [merge] of endmark.toml."
         )
     how = How(person=Person(name, email), sign=sign, approver=person if approve else None)
     try:
