@@ -3,28 +3,27 @@
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
 
 import msgspec
 
 from endmark.core import intoto, merge_message
 from endmark.core.decision import Next
-from endmark.core.patch_outcome import PatchOutcome
+from endmark.core.patch_outcome import PatchOutcome, of_refusal
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import Decision, Review
-from endmark.effects.git import Gate
+from endmark.effects.git import Gate, refs
 from endmark.effects.git.find import find_merge
 from endmark.effects.git.merge import OutcomeUnknown, Person, merge
 from endmark.ledger.entry import stamp
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry, DecisionMoved, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
+from endmark.ledger.patch_queries import MERGING
 from endmark.patch_case import Case, Place, read_case
 
 Sign = Callable[[bytes], bytes]
 """A statement's bytes -> its signed form."""
 
-MERGING = "merging"  # the event before the branch is told to move
 APPROVED = "approved-by:"  # a person looked at what the policy leaves to a person
 _TITLE_MOST = 200
 
@@ -49,11 +48,11 @@ def merge_passed(book: PatchBook, gate: Gate, place: Place, how: How, clock: Cal
         return _not_merged(place, refused.signal, refused.detail, clock)
     if case.change.is_merged:
         for entry in book.on_head(place.repository, place.ref, place.head):
-            if entry.state is Decision.MERGED:
+            if entry.state is Decision.MERGED and stands_merged(gate, entry):
                 return outcome_of(entry, book.reviews(entry.decision_id))
     decision = _pass_for(book, case)
     if decision is None:
-        return _without_pass(book, case, clock)
+        return _without_pass(book, gate, case, clock)
     for_a_person = case.for_a_person
     if for_a_person and how.approver is None:
         names = ", ".join(ascii(path)[2:-1] for path in for_a_person[:5])
@@ -72,7 +71,7 @@ def merge_passed(book: PatchBook, gate: Gate, place: Place, how: How, clock: Cal
     except Refused as refused:
         if refused.signal not in (Signal.STALE_BASE, Signal.STALE_DIFF):
             return _not_merged(place, refused.signal, refused.detail, clock, decision.decision_id)
-        return _stale(book, decision, refused, clock)
+        return _stale(book, gate, decision, refused.signal, refused.detail, clock)
     except OutcomeUnknown as unknown:
         raise CannotTry(f"{unknown.detail}. 'endmark reconcile' settles it.") from None
     return outcome_of(merged, book.reviews(merged.decision_id))
@@ -84,28 +83,44 @@ def settle_merges(book: PatchBook, gate: Gate, repository: str, clock: Callable[
     Raises CannotTry when the repository cannot be read.
     """
     settled = []
-    for entry in book.page(10_000, state=Decision.PASS):
-        if entry.repository != repository or entry.merge_tree is None:
-            continue
-        if not any(event.event == MERGING for event in book.events(entry.decision_id)):
-            continue
-        found = find_merge(gate, entry.ref, base=entry.base, head=entry.head, tree=entry.merge_tree)
-        if found is not None and merge_message.decision_of(found.message) == entry.decision_id:
-            done = (found.oid, ("merge-found",))
-            with suppress(DecisionMoved):
-                settled.append(book.merge(entry.decision_id, clock(), partial(_give, done)))
+    for entry in book.told_to_merge(repository, Decision.PASS):
+        with suppress(DecisionMoved):
+            done = book.settle(entry.decision_id, clock(), lambda one: _made(gate, one))
+            settled += [] if done is None else [done]
     return settled
 
 
-def _give(done: tuple[str, tuple[str, ...]], _entry: DecisionEntry) -> tuple[str, tuple[str, ...]]:
-    return done
+def merged_all_the_same(book: PatchBook, gate: Gate, repository: str) -> list[tuple[DecisionEntry, str]]:
+    """Decisions that were failed or overtaken while a merge of theirs was being made that a crash left unrecorded.
+
+    Each with the commit that the branch holds. Raises CannotTry.
+    """
+    found = []
+    for state in (Decision.FAIL, Decision.STALE):
+        for entry in book.told_to_merge(repository, state):
+            made = _made(gate, entry)
+            found += [] if made is None else [(entry, made[0])]
+    return found
+
+
+def stands_merged(gate: Gate, entry: DecisionEntry) -> bool:
+    """Whether the branch still holds the merge of a decision that reads `merged`. Raises CannotTry."""
+    made = _made(gate, entry)
+    return made is not None and made[0] == entry.merged
+
+
+def _made(gate: Gate, entry: DecisionEntry) -> tuple[str, tuple[str, ...]] | None:
+    """The merge of a decision that its branch holds, with the evidence for it."""
+    if entry.merge_tree is None:
+        return None
+    found = find_merge(gate, entry.ref, base=entry.base, head=entry.head, tree=entry.merge_tree)
+    if found is None or merge_message.decision_of(found.message) != entry.decision_id:
+        return None
+    return found.oid, ("merge-found",)
 
 
 def _pass_for(book: PatchBook, case: Case) -> DecisionEntry | None:
-    for entry in book.of_diff(case.change.diff_sha, case.place.policy.sha256):
-        if entry.state is Decision.PASS:
-            return entry
-    return None
+    return next(iter(book.of_diff(case.change.diff_sha, case.place.policy.sha256, Decision.PASS)), None)
 
 
 def _move(
@@ -128,8 +143,7 @@ def statement(
     change, place = case.change, case.place
     asked = [
         _asked(one, case)
-        for one in book.reviews_of_diff(change.diff_sha, place.policy.sha256)
-        if one.state in (Review.PASS, Review.FAIL)
+        for one in book.reviews_of_diff(change.diff_sha, place.policy.sha256, Review.PASS, Review.FAIL)
     ]
     return intoto.Decision(
         decision="pass",
@@ -178,33 +192,40 @@ def _asked(one: ReviewEntry, case: Case) -> intoto.Asked:
     )
 
 
-def _without_pass(book: PatchBook, case: Case, clock: Callable[[], datetime]) -> PatchOutcome:
+def _without_pass(book: PatchBook, gate: Gate, case: Case, clock: Callable[[], datetime]) -> PatchOutcome:
     """Why there is no pass to merge by: what was decided about this change, or about this head as it was before."""
     place, change = case.place, case.change
     decisions = book.of_diff(change.diff_sha, place.policy.sha256)
     for state in (Decision.FAIL, Decision.MERGED, Decision.PENDING, Decision.STALE, Decision.INCOMPLETE):
         for entry in decisions:
             if entry.state is state:
+                if state is Decision.MERGED and not stands_merged(gate, entry):
+                    detail = f"it was merged as {entry.merged}, which {place.ref} holds no longer; review it again"
+                    return _not_merged(place, Signal.STALE_BASE, detail, clock, entry.decision_id)
                 return outcome_of(entry, book.reviews(entry.decision_id))
+    tip = refs.tip(gate.repository, place.ref)
     for entry in book.on_head(place.repository, place.ref, place.head):
         if entry.state is Decision.PASS:
-            moved = "the policy changed" if entry.diff_sha == change.diff_sha else f"{place.ref} moved"
-            signal = Signal.STALE_POLICY if entry.diff_sha == change.diff_sha else Signal.STALE_BASE
-            return _stale(book, entry, Refused(signal, 0, None, f"{moved} since this head was passed"), clock)
+            moved = entry.diff_sha != change.diff_sha
+            signal, what = (
+                (Signal.STALE_BASE, f"{place.ref} moved") if moved else (Signal.STALE_POLICY, "the policy changed")
+            )
+            detail = f"{what} since this head was passed"
+            if moved and tip == entry.base:  # whoever merges named another base; what was passed still stands
+                detail = f"this head was passed on the base {entry.base}, not on {place.base}"
+                return _not_merged(place, signal, detail, clock, entry.decision_id)
+            return _stale(book, gate, entry, signal, detail, clock)
     detail = f"no decision about the change {change.diff_sha[:12]}... is on record"
     return _not_merged(place, Signal.STALE_DIFF, detail, clock)
 
 
-def _stale(book: PatchBook, entry: DecisionEntry, refused: Refused, clock: Callable[[], datetime]) -> PatchOutcome:
+def _stale(
+    book: PatchBook, gate: Gate, entry: DecisionEntry, signal: Signal, detail: str, clock: Callable[[], datetime]
+) -> PatchOutcome:
+    """End a pass that was overtaken, unless it turns out that a killed process has merged it."""
     try:
-        entry = book.move(
-            entry.decision_id,
-            Decision.PASS,
-            Decision.STALE,
-            clock(),
-            signal=refused.signal,
-            detail=refused.detail,
-        )
+        settled = book.settle(entry.decision_id, clock(), lambda one: _made(gate, one), (signal, detail))
+        entry = settled or entry
     except DecisionMoved as moved:
         entry = moved.entry
     return outcome_of(entry, book.reviews(entry.decision_id))
@@ -219,8 +240,6 @@ def _waiting(book: PatchBook, entry: DecisionEntry, detail: str) -> PatchOutcome
 def _not_merged(
     place: Place, signal: Signal, detail: str, clock: Callable[[], datetime], decision_id: str | None = None
 ) -> PatchOutcome:
-    from endmark.core.patch_outcome import of_refusal
-
     found = of_refusal(Refused(signal, 0, None, detail), stamp(clock()))
     return msgspec.structs.replace(
         found,

@@ -11,10 +11,10 @@ from datetime import datetime
 
 import msgspec
 
-from endmark.core.decision import first
+from endmark.core.decision import first, row_of
 from endmark.core.patch_outcome import PatchOutcome
 from endmark.core.policy import Reviewer
-from endmark.core.refusal import Refused, Signal
+from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import Decision, Review
 from endmark.effects.git import Gate
 from endmark.effects.git.shown import Block, read_blocks
@@ -22,10 +22,15 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
+from endmark.merging import settle_merges, stands_merged
 from endmark.patch_case import Case, Place, read_case
 from endmark.reviewing import COMPLETE, Reviewing
 
-__all__ = ["PatchGate"]
+__all__ = ["NoSuchReviewer", "PatchGate"]
+
+
+class NoSuchReviewer(ValueError):
+    """The branch does not ask whom a caller named, or the caller named nobody where it asks several."""
 
 
 class PatchGate:
@@ -37,10 +42,12 @@ class PatchGate:
         clock: Callable[[], datetime],
         *,
         reviewing: Reviewing,
+        stop: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._book = PatchBook(ledger)
         self._clock = clock
         self._reviewing = reviewing
+        self._stop = stop
 
     @property
     def book(self) -> PatchBook:
@@ -55,21 +62,22 @@ class PatchGate:
         A change that was decided is not asked about again: a pass stands, and a fail is never asked into a pass. Only
         reviewers without a whole verdict are asked, each within its budget. Raises CannotTry.
         """
+        settle_merges(self._book, gate, place.repository, self._clock)
         case = self._read(gate, place, submitter)
         if isinstance(case, PatchOutcome):
             return case
-        known = self._known(case)
+        known = self._known(gate, case)
         if known is not None:
             return self.outcome(known)
         self._reviewing.check(place)
         decision = self._begin(case, submitter)
         self._carry(case, decision)
-        try:
-            blocks = read_blocks(gate, case.change, case.place.branch.max_diff_bytes)
-        except Refused as refused:
-            return self._end(decision, Decision.INCOMPLETE, refused.signal, refused.detail)
         missing = self._missing(case, decision)
         if missing:
+            try:
+                blocks = read_blocks(gate, case.change, case.place.branch.max_diff_bytes)
+            except Refused as refused:
+                return self._end(case, decision, Decision.INCOMPLETE, refused.signal, refused.detail)
             with ThreadPoolExecutor(len(missing)) as pool:
                 asking = [pool.submit(self._ask_within_budget, case, decision, one, blocks) for one in missing]
                 for one in asking:
@@ -89,9 +97,11 @@ class PatchGate:
         """Decide on a verdict that was made elsewhere: `raw` is its envelope, `reviewer` whose it is.
 
         `name` is the id of this attempt, given outside the body; without one it is made of the bytes and the change, so
-        that the same verdict brought twice is one attempt. Raises CannotTry, and ValueError for no such reviewer.
+        that the same verdict brought twice is one attempt. What is brought about a change that was decided is recorded
+        too: a fail ends a pass that is not merged, nothing else moves. Raises CannotTry, and NoSuchReviewer.
         """
         whose = _whose(place, reviewer)
+        settle_merges(self._book, gate, place.repository, self._clock)
         case = self._read(gate, place, submitter)
         if isinstance(case, PatchOutcome):
             return case
@@ -99,14 +109,22 @@ class PatchGate:
         review_id = name or f"{digest[:32]}-{case.change.diff_sha[:16]}-{place.policy.sha256[:16]}-{whose.name}"
         former = self._book.review(review_id)
         if former is not None:
-            return self._again(case, former, digest)
+            return self._again(case, former, digest, submitter)
         answer, body = self._reviewing.judge(case, raw, whose)
-        known = self._known(case)
-        if known is not None and answer.state is not Review.FAIL:
-            return self.outcome(known)
-        decision = known if known is not None and known.state is Decision.PASS else self._begin(case, submitter)
-        how = NewReview(review_id=review_id, reviewer=whose.name, purpose="elsewhere", model=whose.model)
-        self._book.brought(decision.decision_id, how, answer, self._clock(), body=body)
+        known = self._known(gate, case)
+        if known is not None and known.state is Decision.MERGED and answer.state is Review.FAIL:
+            known = None  # what stands merged was failed: a decision of its own says so
+        decision = known or self._begin(case, submitter)
+        how = NewReview(review_id=review_id, reviewer=whose.name, purpose="elsewhere")
+        try:
+            brought = self._book.brought(decision.decision_id, how, answer, self._clock(), body=body)
+        except ValueError:  # somebody brought the same at the same moment
+            former = self._book.review(review_id)
+            if former is None:
+                raise
+            return self._again(case, former, digest, submitter)
+        if known is not None:
+            return self._stands(known.decision_id, brought)
         self._carry(case, decision)
         return self._conclude(case, decision, partly=answer.state is not Review.INCOMPLETE)
 
@@ -122,22 +140,21 @@ class PatchGate:
             return read_case(gate, place)
         except Refused as refused:
             decision = self._book.open(_new(place, None, submitter), self._clock())
-            return self._end(decision, Decision.INCOMPLETE, refused.signal, refused.detail)
+            return self._end(None, decision, Decision.INCOMPLETE, refused.signal, refused.detail)
 
-    def _known(self, case: Case) -> DecisionEntry | None:
-        """The decision that stands for this change under this policy: a fail first, else a pass or a merge."""
-        decisions = self._book.of_diff(case.change.diff_sha, case.place.policy.sha256)
+    def _known(self, gate: Gate, case: Case) -> DecisionEntry | None:
+        """The decision that stands for this change under this policy: a fail first, else a merge that the branch still
+        holds, or a pass."""
         for state in (Decision.FAIL, Decision.MERGED, Decision.PASS):
-            for decision in decisions:
-                if decision.state is state:
+            for decision in self._book.of_diff(case.change.diff_sha, case.place.policy.sha256, state):
+                if state is not Decision.MERGED or stands_merged(gate, decision):
                     return decision
         return None
 
     def _begin(self, case: Case, submitter: str) -> DecisionEntry:
         """The decision that is pending for this change, or a new one."""
-        for decision in self._book.of_diff(case.change.diff_sha, case.place.policy.sha256):
-            if decision.state is Decision.PENDING:
-                return decision
+        for decision in self._book.of_diff(case.change.diff_sha, case.place.policy.sha256, Decision.PENDING):
+            return decision
         return self._book.open(_new(case.place, case, submitter), self._clock())
 
     def _missing(self, case: Case, decision: DecisionEntry) -> list[Reviewer]:
@@ -150,8 +167,9 @@ class PatchGate:
         those of the same head whose records are equal on another base."""
         place, change = case.place, case.change
         found = [
-            (one, f"carried-from:{one.review_id}", change.diff_sha)
-            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
+            (one, f"carried-from:{one.review_id}", place.base)
+            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256, Review.PASS)
+            if one.purpose != "replay"
         ]
         if place.branch.carry == "identical":
             for former in self._book.on_head(place.repository, place.ref, place.head):
@@ -160,26 +178,24 @@ class PatchGate:
                     if self._book.failed(former.diff_sha, former.policy_sha256) is not None:
                         return  # nothing of a change that was failed is carried
                     found += [
-                        (one, f"carried:{former.base}", former.diff_sha)
+                        (one, f"carried:{former.base}", former.base)
                         for one in self._book.reviews(former.decision_id)
+                        if one.purpose != "replay"
                     ]
         for reviewer in self._missing(case, decision):
-            for one, evidence, _ in found:
-                if (
-                    one.reviewer == reviewer.name
-                    and one.state is Review.PASS
-                    and one.decision_id != decision.decision_id
-                ):
+            for one, evidence, base in found:
+                fits = (one.reviewer, one.state) == (reviewer.name, Review.PASS)
+                fits = fits and one.decision_id != decision.decision_id
+                if fits and self._reviewing.is_unchanged(place, reviewer, base, one.prompt_sha256):
                     self._bring(decision, one, evidence)
                     break
 
     def _bring(self, decision: DecisionEntry, one: ReviewEntry, evidence: str) -> None:
         body = self._book.answer(one.review_id)
         assert one.signal is not None and one.received_bytes is not None  # noqa: S101, PT018  # it is a pass
-        self._book.brought(
+        self._book.carried(
             decision.decision_id,
             NewReview(
-                review_id=f"{decision.decision_id}.{one.reviewer}.carried",
                 reviewer=one.reviewer,
                 purpose="carried",
                 model=one.model,
@@ -201,13 +217,13 @@ class PatchGate:
             body=body,
         )
 
-    def _again(self, case: Case, former: ReviewEntry, digest: str) -> PatchOutcome:
+    def _again(self, case: Case, former: ReviewEntry, digest: str, submitter: str) -> PatchOutcome:
         """A review id came again: what is on record for the same bytes and change, else a refusal."""
         decision = self._book.get(former.decision_id)
         assert decision is not None  # noqa: S101  # a review has its decision, or the SQL would not have taken it
         same = former.body_sha256 == digest and decision.diff_sha == case.change.diff_sha
-        found = self.outcome(decision)
         if same and decision.policy_sha256 == case.place.policy.sha256:
+            found = self._stands(decision.decision_id, former)
             return msgspec.structs.replace(
                 found, detail=f"Brought before, nothing was done now. {found.detail}".strip()
             )
@@ -217,8 +233,27 @@ class PatchGate:
             None,
             f"the id {former.review_id} belongs to another verdict or change; that decision is {decision.state}",
         )
-        entry = self._book.open(_new(case.place, case, decision.submitter), self._clock())
-        return self._end(entry, Decision.INCOMPLETE, refused.signal, refused.detail)
+        entry = self._book.open(_new(case.place, case, submitter), self._clock())
+        return self._end(case, entry, Decision.INCOMPLETE, refused.signal, refused.detail)
+
+    def _stands(self, decision_id: str, brought: ReviewEntry) -> PatchOutcome:
+        """What the bringer of a verdict is told of a decision that it did not make: one that was not whole is called
+        incomplete, whatever else stands."""
+        decision = self._book.get(decision_id)
+        assert decision is not None and brought.signal is not None  # noqa: S101, PT018  # as above; it was answered
+        found = self.outcome(decision)
+        if brought.state is not Review.INCOMPLETE or decision.state is Decision.INCOMPLETE:
+            return found
+        row = row_of(brought.signal)
+        said = f"{brought.detail[:1].upper()}{brought.detail[1:]}. It decided nothing: {decision_id} stays "
+        return msgspec.structs.replace(
+            found,
+            state=Decision.INCOMPLETE.value,
+            signal=brought.signal.value,
+            detail=f"{said}{decision.state}.",
+            next=row.next,
+            exit_code=row.exit_code,
+        )
 
     # ---- asking and judging -----------------------------------------------------------------------------------
 
@@ -226,25 +261,26 @@ class PatchGate:
         self, case: Case, decision: DecisionEntry, reviewer: Reviewer, blocks: Sequence[Block]
     ) -> None:
         """Ask one reviewer until it gives a whole verdict or its budget for this change is spent."""
-        place, change = case.place, case.change
-        before = [
-            one
-            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
-            if one.reviewer == reviewer.name and one.purpose == "review"
-        ]
-        for attempt in range(len(before) + 1, place.branch.retries + 2):
+        while True:
+            if name := self._stop():
+                raise CannotTry(f"{name} came before {reviewer.name} was asked; what was answered is on record")
             shown = self._reviewing.show(case, reviewer, blocks)
-            review_id = f"{decision.decision_id}.{reviewer.name}.{attempt}"
             how = NewReview(
-                review_id=review_id,
                 reviewer=reviewer.name,
                 model=reviewer.model,
                 prompt_sha256=None if isinstance(shown, Refused) else shown.instructions_sha256,
                 shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
             )
-            self._book.ask(decision.decision_id, how, self._clock())
+            most = case.place.branch.retries + 1
+            asked = self._book.ask_within(decision.decision_id, how, self._clock(), most)
+            if asked is None:
+                return
             answer, body = self._reviewing.answer(case, reviewer, shown)
-            self._book.answered(review_id, answer, self._clock(), body=body)
+            try:
+                self._book.answered(asked.review_id, answer, self._clock(), body=body)
+            except ValueError:  # it took so long that reconciling ended it; what it says counts all the same
+                late = msgspec.structs.replace(how, review_id=f"{asked.review_id}.late")
+                self._book.brought(decision.decision_id, late, answer, self._clock(), body=body)
             if answer.state in COMPLETE or isinstance(shown, Refused):
                 return
 
@@ -253,31 +289,37 @@ class PatchGate:
     def _conclude(self, case: Case, decision: DecisionEntry, *, partly: bool = False) -> PatchOutcome:
         """Decide, by every review there is. `partly`: others may still bring what is missing."""
         place, change = case.place, case.change
-        failed = self._book.failed(change.diff_sha, place.policy.sha256)
-        if failed is not None:
-            said = f"{failed.reviewer} failed it with {failed.blocking or 0} blocking findings"
-            return self._end(decision, Decision.FAIL, Signal.COMPLETE, said)
+        if (failed := self._failed(case)) is not None:
+            return self._end(case, decision, Decision.FAIL, Signal.COMPLETE, failed)
         missing = {reviewer.name for reviewer in self._missing(case, decision)}
         if not missing:
             evidence = tuple(f"pass:{one}" for one in place.branch.reviewers)
-            return self._end(decision, Decision.PASS, Signal.COMPLETE, "", evidence)
+            return self._end(case, decision, Decision.PASS, Signal.COMPLETE, "", evidence)
         if partly:
             return self.outcome(self._book.get(decision.decision_id) or decision)
-        tried = [
-            one
-            for one in self._book.reviews_of_diff(change.diff_sha, place.policy.sha256)
-            if one.reviewer in missing and one.state is Review.INCOMPLETE and one.signal is not None
-        ]
-        if not tried:
-            said = f"no whole verdict of {', '.join(sorted(missing))}"
-            return self._end(decision, Decision.INCOMPLETE, Signal.UNREACHABLE, said)
-        signal = first(one.signal for one in tried if one.signal is not None)
-        last = next(one for one in reversed(tried) if one.signal is signal)
-        said = f"no whole verdict of {', '.join(sorted(missing))}: {last.detail}"
-        return self._end(decision, Decision.INCOMPLETE, signal, said)
+        lacks = f"no whole verdict of {', '.join(sorted(missing))}"
+        mine = [one for one in self._book.reviews(decision.decision_id) if one.state is Review.INCOMPLETE]
+        tried = mine or self._book.reviews_of_diff(change.diff_sha, place.policy.sha256, Review.INCOMPLETE)
+        tried = [one for one in tried if one.reviewer in missing]
+        signal = first(one.signal for one in tried if one.signal is not None) if tried else Signal.UNREACHABLE
+        last = next((one.detail for one in reversed(tried) if one.signal is signal), "it was not asked")
+        evidence = tuple(f"budget-spent:{name}" for name in sorted(missing) if self._is_spent(case, name))
+        return self._end(case, decision, Decision.INCOMPLETE, signal, f"{lacks}: {last}", evidence)
+
+    def _is_spent(self, case: Case, reviewer: str) -> bool:
+        times = self._book.times_asked(case.change.diff_sha, case.place.policy.sha256, reviewer)
+        return times > case.place.branch.retries
+
+    def _failed(self, case: Case) -> str | None:
+        """Who failed this change under this policy, in a clause."""
+        failed = self._book.failed(case.change.diff_sha, case.place.policy.sha256)
+        if failed is None:
+            return None
+        return f"{failed.reviewer} failed it with {failed.blocking or 0} blocking findings"
 
     def _end(
         self,
+        case: Case | None,
         decision: DecisionEntry,
         state: Decision,
         signal: Signal,
@@ -285,16 +327,20 @@ class PatchGate:
         evidence: tuple[str, ...] = (),
     ) -> PatchOutcome:
         """Move a pending decision, and say what stands; another process may have been faster."""
+
+        def move(to: Decision, said: str, beside: tuple[str, ...]) -> DecisionEntry:
+            name, now = decision.decision_id, self._clock()
+            return self._book.move(name, Decision.PENDING, to, now, signal=signal, detail=said, evidence=beside)
+
         try:
-            entry = self._book.move(
-                decision.decision_id,
-                Decision.PENDING,
-                state,
-                self._clock(),
-                signal=signal,
-                detail=detail,
-                evidence=evidence,
-            )
+            try:
+                entry = move(state, detail, evidence)
+            except CannotTry:
+                # The book takes no pass once a fail of this change is in it; that may have come a moment ago.
+                failed = self._failed(case) if case is not None and state is Decision.PASS else None
+                if failed is None:
+                    raise
+                entry = move(Decision.FAIL, failed, ())
         except DecisionMoved as moved:
             entry = moved.entry
         return self.outcome(entry)
@@ -326,10 +372,10 @@ def _records_sha(case: Case) -> str:
 
 
 def _whose(place: Place, name: str | None) -> Reviewer:
-    """The reviewer whose verdict it is. Raises ValueError."""
+    """The reviewer whose verdict it is. Raises NoSuchReviewer."""
     known = place.branch.reviewers
     if name is None and len(known) > 1:
-        raise ValueError(f"branch {place.branch.name} asks {', '.join(known)}: whose verdict is it?")
+        raise NoSuchReviewer(f"branch {place.branch.name} asks {', '.join(known)}: whose verdict is it?")
     if name is not None and name not in known:
-        raise ValueError(f"branch {place.branch.name} does not ask {name}, only {', '.join(known)}")
+        raise NoSuchReviewer(f"branch {place.branch.name} does not ask {name}, only {', '.join(known)}")
     return place.policy.reviewers[name or known[0]]

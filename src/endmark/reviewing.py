@@ -56,11 +56,34 @@ class Reviewers:
         if reviewer.prompt.startswith("/"):
             try:
                 with Path(reviewer.prompt).open("rb") as opened:
-                    return opened.read(policies.MOST_BYTES)
+                    found = opened.read(policies.MOST_BYTES + 1)
             except OSError as fault:
                 why = f"reviewers.{reviewer.name}.prompt cannot be read: {fault.strerror or fault}"
                 raise CannotTry(f"{why}. Nobody was asked.") from None
+            if len(found) > policies.MOST_BYTES:
+                why = f"reviewers.{reviewer.name}.prompt is over the cap of {policies.MOST_BYTES:,} bytes"
+                raise CannotTry(f"{why}. Nobody was asked.")
+            return found
         return self._from_base(place, reviewer, reviewer.prompt, policies.MOST_BYTES)
+
+    def is_unchanged(self, place: Place, reviewer: Reviewer, base: str, prompt_sha256: str | None) -> bool:
+        """Whether the reviewer is made of the same files now as where `base` was the base, and has the same prompt.
+
+        `prompt_sha256`: of the instructions then, None where that is not known. What cannot be read is not the same.
+        """
+        names = [name for name in (reviewer.prompt, *reviewer.files) if name is not None and not name.startswith("/")]
+        try:
+            if prompt_sha256 is not None:
+                now = hashlib.sha256(self.instructions(place, reviewer)).hexdigest()
+                if now != prompt_sha256:
+                    return False
+            if base == place.base:
+                return True
+            then = msgspec.structs.replace(place, base=base)
+            made_of = [[self._from_base(at, reviewer, name, _FILES_MOST) for name in names] for at in (then, place)]
+            return made_of[0] == made_of[1]
+        except CannotTry:
+            return False
 
     def ask(self, reviewer: Reviewer, place: Place, shown: Shown) -> Reply:
         """Ask once. Raises Refused for no answer, and for one that is not proven whole."""
@@ -111,6 +134,10 @@ class Reviewing:
     def check(self, place: Place) -> None:
         """Raise CannotTry where a reviewer of the branch could not be asked at all."""
         self._reviewers.check(place)
+
+    def is_unchanged(self, place: Place, reviewer: Reviewer, base: str, prompt_sha256: str | None) -> bool:
+        """Whether the reviewer is what it was when `base` was the base (see Reviewers)."""
+        return self._reviewers.is_unchanged(place, reviewer, base, prompt_sha256)
 
     def show(self, case: Case, reviewer: Reviewer, blocks: Sequence[Block]) -> Shown | Refused:
         """The prompt of one attempt, with fresh marks; or why there is none."""

@@ -1,7 +1,7 @@
 """A small real HTTP server whose every byte, and every way to end a body, a test decides.
 
-`Script` is one response: its body in pieces, how it is framed and how it ends. The server hands them out in order, the
-last one for ever, and remembers what it was asked.
+`Script` is one response: its body in pieces, how it is framed and how it ends; a function of a request's head and body
+may make it. The server hands them out in order, the last one for ever, and remembers what it was asked.
 """
 
 import gzip
@@ -159,7 +159,7 @@ class Server:
             script = self.scripts[min(self._served, len(self.scripts) - 1)]
             self._served += 1
             self.requests.append((head, body))
-        return self._answer(connection, script)
+        return self._answer(connection, script if isinstance(script, Script) else script(head, body))
 
     def _unchunked(self, connection, data):
         """The body of a request in chunks, of which `data` has come."""

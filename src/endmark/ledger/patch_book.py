@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from endmark.core.refusal import Signal
+from endmark.core.refusal import CannotTry, Signal
 from endmark.core.states import DECISION_MOVES, REVIEW_MOVES, Decision, Review
 from endmark.ledger.book import Ledger
 from endmark.ledger.chain import ZERO, event_hash
@@ -29,6 +29,14 @@ __all__ = ["PatchBook"]
 
 _PASSED_ALIKE = (
     "SELECT decision_id FROM decisions WHERE diff_sha = ? AND policy_sha256 = ? AND state = 'pass' ORDER BY n"
+)
+_ASKED_BEFORE = (
+    "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "
+    "WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = ?"
+)
+_HAS_PASS = (
+    "SELECT 1 FROM reviews JOIN decisions ON decisions.n = reviews.decision "
+    "WHERE decision_id = ? AND reviewer = ? AND reviews.state = 'pass'"
 )
 
 
@@ -67,7 +75,18 @@ class PatchBook(PatchQueries):
         """Write that a reviewer is being asked. Raises ValueError for a review id that was used before."""
         at = stamp(now)
         with self._ledger.transaction(at, durable=True) as store:
-            return self._ask(store, decision_id, new, at)
+            return self._ask(store, decision_id, new, now)
+
+    def ask_within(self, decision_id: str, new: NewReview, now: datetime, most: int) -> ReviewEntry | None:
+        """As `ask`; None, and nothing is written, where the reviewer was asked `most` times about this diff by this
+        policy, whichever decision and process it was for."""
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as store:
+            decision = row_of(store, decision_id)[3]
+            values = (decision.diff_sha, decision.policy_sha256, new.reviewer, new.purpose)
+            store.alone(f"asking {' '.join(map(str, values))}")
+            ((asked,),) = store.ask(_ASKED_BEFORE, values)
+            return self._ask(store, decision_id, new, now) if asked < most else None
 
     def answered(self, review_id: str, answer: Answer, now: datetime, *, body: bytes | None) -> ReviewEntry:
         """Write what a reviewer answered, and keep `body`, the bytes as judged.
@@ -85,8 +104,21 @@ class PatchBook(PatchQueries):
         """`ask` and `answered` in one transaction: a verdict that came from elsewhere."""
         at = stamp(now)
         with self._ledger.transaction(at, durable=True) as store:
-            self._ask(store, decision_id, new, at)
-            return self._answer(store, new.review_id, answer, at, body)
+            asked = self._ask(store, decision_id, new, now)
+            return self._answer(store, asked.review_id, answer, at, body)
+
+    def carried(
+        self, decision_id: str, new: NewReview, answer: Answer, now: datetime, *, body: bytes | None
+    ) -> ReviewEntry | None:
+        """As `brought`, for a pending decision without a pass of this reviewer; None, and nothing is written, else."""
+        at = stamp(now)
+        with self._ledger.transaction(at, durable=True) as store:
+            store.alone(f"carrying {decision_id}")
+            is_pending = row_of(store, decision_id)[3].state is Decision.PENDING
+            if not is_pending or store.ask(_HAS_PASS, (decision_id, new.reviewer)):
+                return None
+            asked = self._ask(store, decision_id, new, now)
+            return self._answer(store, asked.review_id, answer, at, body)
 
     def move(
         self,
@@ -130,16 +162,52 @@ class PatchBook(PatchQueries):
         decision is a pass that stands merged: reconciling finds the commit.
         """
         at = stamp(now)
+        commit = None
+        try:
+            with self._ledger.transaction(at, durable=True) as store:
+                self._alone_with(store, decision_id)
+                entry = row_of(store, decision_id)[3]
+                if entry.state is not Decision.PASS:
+                    raise DecisionMoved(entry)
+                commit, evidence = do(entry)
+                facts: dict[str, Any] = {"merged": commit}
+                if approver is not None:
+                    facts["approver"] = approver
+                return self._move(store, decision_id, Decision.PASS, Decision.MERGED, at, facts, evidence, {})
+        except CannotTry as fault:
+            if commit is None:
+                raise
+            raise CannotTry(
+                f"the branch stands at the merge {commit} now, and that could not be written down: {fault.detail}. "
+                "'endmark reconcile' writes it"
+            ) from None
+
+    def settle(
+        self,
+        decision_id: str,
+        now: datetime,
+        find: Callable[[DecisionEntry], tuple[str, tuple[str, ...]] | None],
+        otherwise: tuple[Signal, str] | None = None,
+    ) -> DecisionEntry | None:
+        """Move a pass to `merged` if `find` knows its commit, else to `stale` where `otherwise` says why.
+
+        One transaction, so that nobody merges in between. None, and nothing is written, where neither is so. Raises
+        DecisionMoved when it is no pass (any more), and what `find` raises.
+        """
+        at = stamp(now)
         with self._ledger.transaction(at, durable=True) as store:
             self._alone_with(store, decision_id)
             entry = row_of(store, decision_id)[3]
             if entry.state is not Decision.PASS:
                 raise DecisionMoved(entry)
-            commit, evidence = do(entry)
-            facts: dict[str, Any] = {"merged": commit}
-            if approver is not None:
-                facts["approver"] = approver
-            return self._move(store, decision_id, Decision.PASS, Decision.MERGED, at, facts, evidence, {})
+            found = find(entry)
+            if found is not None:
+                to, facts, evidence = Decision.MERGED, {"merged": found[0]}, found[1]
+            elif otherwise is not None:
+                to, facts, evidence = Decision.STALE, {"signal": otherwise[0], "detail": otherwise[1]}, ()
+            else:
+                return None
+            return self._move(store, decision_id, Decision.PASS, to, at, facts, evidence, {})
 
     def note(self, decision_id: str, event: str, now: datetime, data: Mapping[str, Any]) -> None:
         """Add an event that moves nothing, in any state. Raises KeyError for an unknown id."""
@@ -151,11 +219,12 @@ class PatchBook(PatchQueries):
 
     # ---- inside a transaction ---------------------------------------------------------------------------------
 
-    def _ask(self, store: Store, decision_id: str, new: NewReview, at: str) -> ReviewEntry:
-        store.alone(f"review {new.review_id}")
-        if store.ask("SELECT 1 FROM reviews WHERE review_id = ?", (new.review_id,)):
-            raise ValueError(f"the review id {new.review_id} was used before")
-        identity = msgspec.structs.asdict(new)
+    def _ask(self, store: Store, decision_id: str, new: NewReview, now: datetime) -> ReviewEntry:
+        at, review_id = stamp(now), new.review_id or new_id("rev", now)
+        store.alone(f"review {review_id}")
+        if store.ask("SELECT 1 FROM reviews WHERE review_id = ?", (review_id,)):
+            raise ValueError(f"the review id {review_id} was used before")
+        identity = msgspec.structs.asdict(new) | {"review_id": review_id}
         entry = ReviewEntry(
             decision_id=decision_id,
             **identity,
@@ -180,7 +249,7 @@ class PatchBook(PatchQueries):
             None,
             Review.ASKED.value,
             {},
-            {"review": new.review_id, "set": {name: value for name, value in identity.items() if value is not None}},
+            {"review": review_id, "set": {name: value for name, value in identity.items() if value is not None}},
         )
         facts = stored(msgspec.structs.asdict(entry))
         del facts["decision_id"]

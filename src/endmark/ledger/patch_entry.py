@@ -55,14 +55,14 @@ class DecisionEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewReview(msgspec.Struct, frozen=True, kw_only=True):
-    """How a reviewer is asked. `review_id` is an id of its own for each attempt, never used again.
+    """How a reviewer is asked. `review_id` is an id of its own for each attempt, never used again; None: a fresh one.
 
     `purpose`: `review`, `elsewhere` (the verdict came from outside), `carried` (from an equal diff on another base) or
     `replay`.
     """
 
-    review_id: str
     reviewer: str
+    review_id: str | None = None
     purpose: str = "review"
     model: str | None = None
     prompt_sha256: str | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from endmark.core.decision import Next, row_of
+from endmark.core.decision import Next
 from endmark.core.patch_outcome import PatchOutcome, Reviewed, standing
 from endmark.core.refusal import Signal
 from endmark.core.states import Decision
@@ -23,6 +23,8 @@ def outcome_of(entry: DecisionEntry, reviews: Iterable[ReviewEntry]) -> PatchOut
     exit_code, onward = standing(entry.state, entry.signal)
     if entry.signal is Signal.ID_REUSED:
         onward = Next.NONE
+    elif entry.state is Decision.INCOMPLETE and _is_spent(entry):
+        onward = Next.ASK
     return PatchOutcome(
         decision_id=entry.decision_id,
         state=entry.state.value,
@@ -58,11 +60,16 @@ def _reviewed(one: ReviewEntry) -> Reviewed:
     )
 
 
+def _is_spent(entry: DecisionEntry) -> bool:
+    """Whether reviewing again would ask nobody."""
+    return any(one.startswith("budget-spent:") for one in entry.evidence)
+
+
 def _sentence(entry: DecisionEntry) -> str:
     found = f"{entry.detail[:1].upper()}{entry.detail[1:]}." if entry.detail else ""
     says = _SAYS[entry.state]
-    if entry.state is Decision.INCOMPLETE and entry.signal in row_of(Signal.MERGE_CONFLICT).signals:
-        says += " Have it reviewed again, on fresh connections." if entry.signal is not Signal.MERGE_CONFLICT else ""
+    if entry.state is Decision.INCOMPLETE and _is_spent(entry):
+        says += " Every attempt that the policy allows was made; another head, base or policy is asked about anew."
     if entry.state is Decision.MERGED and entry.merged:
         says = f"{entry.ref.removeprefix('refs/heads/')} stands at {entry.merged[:12]}."
     return f"{found} {says}".strip()

@@ -26,6 +26,8 @@ _EVENTS = (
     "SELECT id, seq, at, event, from_state, to_state, data, hash FROM events "
     "WHERE decision = (SELECT n FROM decisions WHERE decision_id = ?) ORDER BY seq"
 )
+_EVENT = "EXISTS (SELECT 1 FROM events WHERE events.decision = decisions.n AND event = ?)"
+MERGING = "merging"  # the event before the branch is told to move
 
 
 class PatchQueries:
@@ -47,22 +49,34 @@ class PatchQueries:
         """Every attempt at a review that belongs to this decision, oldest first."""
         return self._queries.ask(review_of, f"{_REVIEW}WHERE decision_id = ? ORDER BY reviews.n", decision_id)
 
-    def reviews_of_diff(self, diff_sha: str, policy_sha256: str) -> list[ReviewEntry]:
-        """Every attempt at this very diff under this very policy, whichever decision it was for, oldest first."""
-        return self._queries.ask(
-            review_of,
-            f"{_REVIEW}WHERE diff_sha = ? AND policy_sha256 = ? ORDER BY reviews.n",
-            diff_sha,
-            policy_sha256,
-        )
+    def reviews_of_diff(self, diff_sha: str, policy_sha256: str, *states: Review) -> list[ReviewEntry]:
+        """Attempts at this very diff under this very policy, whichever decision they were for, oldest first.
+
+        `states`: only those; none for all.
+        """
+        where = f"WHERE diff_sha = ? AND policy_sha256 = ? {_among('reviews.state', states)} ORDER BY reviews.n"
+        return self._queries.ask(review_of, _REVIEW + where, diff_sha, policy_sha256, *states)
 
     def failed(self, diff_sha: str, policy_sha256: str) -> ReviewEntry | None:
         """A complete review that failed this diff under this policy: no later pass outweighs it."""
-        return next((r for r in self.reviews_of_diff(diff_sha, policy_sha256) if r.state is Review.FAIL), None)
+        return next(iter(self.reviews_of_diff(diff_sha, policy_sha256, Review.FAIL)), None)
 
-    def of_diff(self, diff_sha: str, policy_sha256: str) -> list[DecisionEntry]:
-        """Every decision about this diff under this policy, newest first."""
-        return self._all("WHERE diff_sha = ? AND policy_sha256 = ? ORDER BY n DESC", diff_sha, policy_sha256)
+    def times_asked(self, diff_sha: str, policy_sha256: str, reviewer: str) -> int:
+        """How often a reviewer was asked to decide about this diff under this policy."""
+        found = self._queries.ask(
+            lambda row: int(row[0]),
+            "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "
+            "WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = 'review'",
+            diff_sha,
+            policy_sha256,
+            reviewer,
+        )
+        return found[0]
+
+    def of_diff(self, diff_sha: str, policy_sha256: str, *states: Decision) -> list[DecisionEntry]:
+        """Decisions about this diff under this policy, newest first. `states`: only those; none for all."""
+        where = f"WHERE diff_sha = ? AND policy_sha256 = ? {_among('state', states)} ORDER BY n DESC"
+        return self._all(where, diff_sha, policy_sha256, *states)
 
     def on_head(self, repository: str, ref: str, head: str) -> list[DecisionEntry]:
         """Every decision about this head for this branch, newest first."""
@@ -71,6 +85,17 @@ class PatchQueries:
     def merged_by(self, commit: str) -> DecisionEntry | None:
         """The decision whose merge made this commit."""
         return self._first(f"{_DECISION}WHERE state = ? AND merged = ?", Decision.MERGED.value, commit)
+
+    def told_to_merge(self, repository: str, state: Decision) -> list[DecisionEntry]:
+        """Decisions in `state` whose branch was once told to move, oldest first; what became of it may be unknown."""
+        return self._all(
+            f"WHERE repository = ? AND state = ? AND {_EVENT} ORDER BY n", repository, state.value, MERGING
+        )
+
+    def asked(self, repository: str) -> list[ReviewEntry]:
+        """Reviews of this repository that nobody has answered yet, oldest first."""
+        where = "WHERE repository = ? AND reviews.state = ? ORDER BY reviews.n"
+        return self._queries.ask(review_of, f"{_REVIEW}{where}", repository, Review.ASKED.value)
 
     def since(self, moment: datetime, limit: int = 1_000_000) -> list[DecisionEntry]:
         """Decisions that changed at `moment` or later, oldest first, at most `limit`."""
@@ -105,6 +130,10 @@ class PatchQueries:
     def _first(self, sql: str, *values: Any) -> DecisionEntry | None:
         found = self._queries.ask(decision_of, sql, *values)
         return found[0] if found else None
+
+
+def _among(column: str, states: tuple[Any, ...]) -> str:
+    return f"AND {column} IN ({', '.join('?' * len(states))})" if states else ""
 
 
 def row_of(store: Store, decision_id: str) -> tuple[int, int, bytes, DecisionEntry]:

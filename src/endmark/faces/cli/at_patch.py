@@ -76,7 +76,7 @@ def opened(
         repository = fetch_missing(repository, fetch)
     with Gate(repository) as git, open_ledger(found, create=create) as book:
         place = read_place(git, base=base, head=head, ref=ref, policy_file=Path(policy) if policy else None)
-        gate = PatchGate(book, now, reviewing=reviewing(git, found))
+        gate = PatchGate(book, now, reviewing=reviewing(git, found), stop=stop)
         yield Opened(git, place, book, gate)
 
 

@@ -11,6 +11,7 @@ from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
 from endmark.faces.cli.common import FILE, JSON, Result, Verb, read
 from endmark.faces.misuse import Misuse
 from endmark.faces.review import who
+from endmark.patch_gate import NoSuchReviewer
 
 
 @click.command("decide", cls=Verb)
@@ -38,7 +39,7 @@ def command(ctx: click.Context, /, file: str, reviewer: str | None, job: str | N
         with opened(ctx, **change, create=True) as at:
             try:
                 return result(at.patches.decide(at.git, at.place, raw, who(os.environ), reviewer=reviewer, name=job))
-            except ValueError as fault:
+            except NoSuchReviewer as fault:
                 raise Misuse(f"--reviewer: {fault}") from None
     except Refused as refusal:
         return refused(refusal)

@@ -1,0 +1,25 @@
+"""Worlds that are looked at when a test ends: the ledger is sound, and every merge of the gate's has its pass."""
+
+import pytest
+from tests.gates.patches.world import World
+
+
+@pytest.fixture
+def make_world(tmp_path):
+    made = []
+
+    def make(rules=None, **more):
+        made.append(World(tmp_path / f"world-{len(made)}", rules, **more))
+        return made[-1]
+
+    yield make
+    for world in made:
+        world.is_sound()
+        world.close()
+
+
+@pytest.fixture
+def world(make_world):
+    one = make_world()
+    one.says("pass")
+    return one
