@@ -71,6 +71,8 @@ class PatchGate:
             return self.outcome(known)
         self._reviewing.check(place)
         decision = self._begin(case, submitter)
+        if self._failed(case) is not None:  # by a verdict that no decision was made by
+            return self._conclude(case, decision)
         self._carry(case, decision)
         missing = self._missing(case, decision)
         if missing:
@@ -223,6 +225,9 @@ class PatchGate:
         assert decision is not None  # noqa: S101  # a review has its decision, or the SQL would not have taken it
         same = former.body_sha256 == digest and decision.diff_sha == case.change.diff_sha
         if same and decision.policy_sha256 == case.place.policy.sha256:
+            if decision.state is Decision.PENDING:  # whoever brought it may have been killed before this
+                self._carry(case, decision)
+                return self._conclude(case, decision, partly=former.state is not Review.INCOMPLETE)
             found = self._stands(decision.decision_id, former)
             return msgspec.structs.replace(
                 found, detail=f"Brought before, nothing was done now. {found.detail}".strip()

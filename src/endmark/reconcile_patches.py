@@ -74,7 +74,7 @@ def _end(book: PatchBook, gate: Gate, one: ReviewEntry, clock: Callable[[], date
 
 
 def _most_seconds(gate: Gate, decision: DecisionEntry) -> float:
-    """How long one attempt may take by the policy of the decision; the most that any policy allows, where it is gone."""
+    """How long one attempt may take by the decision's policy; the most that any policy allows, where that is gone."""
     try:
         policy = policy_of(gate, decision.base)
         if policy.sha256 == decision.policy_sha256:

@@ -6,7 +6,7 @@ from tests.gates.patches.world import World
 
 @pytest.fixture
 def make_world(tmp_path):
-    made = []
+    made: list[World] = []
 
     def make(rules=None, **more):
         made.append(World(tmp_path / f"world-{len(made)}", rules, **more))

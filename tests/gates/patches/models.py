@@ -27,7 +27,7 @@ def verdict_on(prompt, **changes):
     asked = prompt[prompt.rindex("Answer with one JSON object") :]
     said = {"verdict": "pass"}
     for key in ("diff_sha", "policy_version"):
-        said[key] = re.search(f'"{key}": "(.*)"', asked)[1]
+        said[key] = re.findall(f'"{key}": "(.*)"', asked)[0]
     marks = re.findall(r"^\[mark (.*)\]$", prompt, re.MULTILINE)
     return {**said, "findings": [], "marks": marks} | changes
 

@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import time
+from typing import Any
 
 
 def main(name):
@@ -24,10 +25,10 @@ def main(name):
     word, _, more = lines[0].partition(" ")
     # What it is bound to stands after the change, which may quote anything.
     asked = prompt[prompt.rindex("Answer with one JSON object") :]
-    verdict = {
+    verdict: dict[str, Any] = {
         "verdict": "pass",
-        "diff_sha": re.search('"diff_sha": "(.*)"', asked)[1],
-        "policy_version": re.search('"policy_version": "(.*)"', asked)[1],
+        "diff_sha": re.findall('"diff_sha": "(.*)"', asked)[0],
+        "policy_version": re.findall('"policy_version": "(.*)"', asked)[0],
         "findings": [],
         "marks": re.findall(r"^\[mark (.*)\]$", prompt, re.MULTILINE),
     }
@@ -45,7 +46,7 @@ def main(name):
     elif word == "marks-first":
         verdict = {"marks": verdict.pop("marks"), **verdict}
     elif word == "quote":  # the first verdict that stands anywhere in what it was shown
-        verdict = ast.literal_eval(re.search('[{]"verdict".*', prompt)[0])
+        verdict = ast.literal_eval(re.findall('[{]"verdict".*', prompt)[0])
     elif word == "many":
         one = {"severity": "blocking", "path": "app.py", "message": "x" * 50}
         verdict |= {"verdict": "fail", "findings": [one] * int(more)}

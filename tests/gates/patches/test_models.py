@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 from tests.gates.patches.models import FAIL, KEY, answer, kind, prompt_of, stream, verdict_on
-from tests.gates.patches.world import World, policy, shown
+from tests.gates.patches.world import policy, shown
 from tests.support.server import CHUNK_FIN, CHUNKED, RST, STALL, Script, serving
 
 from endmark.core.refusal import CannotTry
@@ -25,7 +25,7 @@ def server():
 def model(server, make_world):
     """model(provider): a world whose one reviewer is a model of this provider."""
 
-    def make(provider, **branch) -> World:
+    def make(provider, **branch):
         rules = policy({"deep": kind(provider, server.url)}, **{"retries": 0, **branch})
         return make_world(rules, environ={"REVIEW_KEY": KEY})
 
