@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from endmark.core.outcome import Outcome
+    from endmark.core.patch_outcome import PatchOutcome
     from endmark.core.proof import Proven
     from endmark.core.refusal import CannotTry, Refused
     from endmark.core.tooldef import tool
     from endmark.faces.api import Gate, Job, check, seal, sign
     from endmark.faces.capture import Capturing, capture
+    from endmark.faces.patches import Patches
     from endmark.seal import AnswerRefused, Sealed
 
 __version__ = "0.1.0"
@@ -32,6 +34,8 @@ __all__ = [
     "Gate",
     "Job",
     "Outcome",
+    "PatchOutcome",
+    "Patches",
     "Proven",
     "Refused",
     "Sealed",
@@ -50,6 +54,8 @@ _HOMES = {
     "Gate": "endmark.faces.api",
     "Job": "endmark.faces.api",
     "Outcome": "endmark.core.outcome",
+    "PatchOutcome": "endmark.core.patch_outcome",
+    "Patches": "endmark.faces.patches",
     "Proven": "endmark.core.proof",
     "Refused": "endmark.core.refusal",
     "Sealed": "endmark.seal",

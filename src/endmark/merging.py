@@ -139,14 +139,14 @@ def _move(
 def statement(
     book: PatchBook, case: Case, entry: DecisionEntry, now: datetime, beside: tuple[str, ...] = ()
 ) -> intoto.Decision:
-    """What the record of a pass says: the change, the policy, and every complete review of it. `beside`: evidence."""
+    """What the record of a decision says: the change, the policy, and every complete review. `beside`: evidence."""
     change, place = case.change, case.place
     asked = [
         _asked(one, case)
         for one in book.reviews_of_diff(change.diff_sha, place.policy.sha256, Review.PASS, Review.FAIL)
     ]
     return intoto.Decision(
-        decision="pass",
+        decision="fail" if entry.state is Decision.FAIL else "pass",
         change=change_of(case),
         policy_version=place.branch.policy,
         policy_sha256=place.policy.sha256,

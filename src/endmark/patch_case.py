@@ -10,13 +10,11 @@ from endmark.core.policy import Branch, Policy, PolicyRefused
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import Change, Gate, read_change, refs
 from endmark.effects.git.objects import read_commit, read_file
+from endmark.ledger.patch_entry import DecisionEntry
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a change goes and by which rules. `base` and `head` are commits, `ref` a full name of a branch.
-
-    `policy_raw` are the bytes that the policy was read from.
-    """
+    """Where a change goes and by which rules. `base` and `head` are commits, `ref` a full name of a branch."""
 
     repository: str
     ref: str
@@ -67,6 +65,26 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
 def read_case(gate: Gate, place: Place) -> Case:
     """The change of a place. Raises Refused (`merge-conflict`), CannotTry."""
     return Case(place=place, change=read_change(gate, base=place.base, head=place.head, ref=place.ref))
+
+
+def read_again(gate: Gate, entry: DecisionEntry, policy: Policy | None = None) -> Case:
+    """The change of a decision on record, as it was judged. `policy`: where it was not that of the base commit.
+
+    Raises Refused and CannotTry, also where what is read now is another.
+    """
+    used = policy or policy_of(gate, entry.base)
+    place = Place(
+        repository=entry.repository,
+        ref=entry.ref,
+        base=entry.base,
+        head=entry.head,
+        policy=used,
+        branch=used.branch(entry.ref),
+    )
+    case = read_case(gate, place)
+    if case.change.diff_sha != entry.diff_sha or used.sha256 != entry.policy_sha256:
+        raise CannotTry("what is read now is not what was judged then: its policy lay elsewhere, or git merges anew")
+    return case
 
 
 def policy_of(gate: Gate, commit: str) -> Policy:

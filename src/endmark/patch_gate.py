@@ -114,7 +114,8 @@ class PatchGate:
             return self._again(case, former, digest, submitter)
         answer, body = self._reviewing.judge(case, raw, whose)
         known = self._known(gate, case)
-        if known is not None and known.state is Decision.MERGED and answer.state is Review.FAIL:
+        is_fail = answer.state is Review.FAIL
+        if known is not None and known.state is Decision.MERGED and is_fail:
             known = None  # what stands merged was failed: a decision of its own says so
         decision = known or self._begin(case, submitter)
         how = NewReview(review_id=review_id, reviewer=whose.name, purpose="elsewhere")
@@ -126,7 +127,10 @@ class PatchGate:
                 raise
             return self._again(case, former, digest, submitter)
         if known is not None:
-            return self._stands(known.decision_id, brought)
+            stands = self._stands(known.decision_id, brought)
+            if not (is_fail and stands.state == Decision.MERGED):
+                return stands
+            decision = self._begin(case, submitter)  # it was merged while this came
         self._carry(case, decision)
         return self._conclude(case, decision, partly=answer.state is not Review.INCOMPLETE)
 

@@ -5,7 +5,7 @@ decision it repeats; one that fails also ends a pass that is not merged yet.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from datetime import datetime
 
 import msgspec
@@ -18,7 +18,7 @@ from endmark.effects.git import Gate, read_blocks
 from endmark.effects.git.shown import Block
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry, NewReview, ReviewEntry
-from endmark.patch_case import Case, Place, policy_of, read_case
+from endmark.patch_case import Case, read_again
 from endmark.reviewing import COMPLETE, Reviewing
 
 Progress = Callable[[int, int], None]
@@ -50,7 +50,6 @@ class _Task(msgspec.Struct, frozen=True, kw_only=True):
     blocks: Sequence[Block]
     decision: DecisionEntry
     first: ReviewEntry
-    number: int
 
 
 class Replay:
@@ -68,84 +67,96 @@ class Replay:
         *,
         workers: int,
         policy: Policy | None = None,
+        stop: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._book = book
         self._gate = gate
         self._reviewing = reviewing
         self._clock = clock
-        self._workers = workers
+        self._workers = max(1, workers)
         self._policy = policy
+        self._stop = stop
 
     def run(self, repository: str, since: datetime, times: int, progress: Progress) -> Replayed:
-        """Repeat every whole review since `since`, `times` times each. Raises CannotTry."""
-        tasks: list[_Task] = []
+        """Repeat every whole review since `since`, `times` times each. Raises CannotTry.
+
+        Changes are read while reviewers are at work, and no more of them than are needed soon.
+        """
+        found = [one for one in self._book.since(since) if one.repository == repository and one.diff_sha is not None]
+        wanted = [(one, first) for one in found if (first := self._first_of_each(one))]
+        total, done = sum(len(first) for _, first in wanted) * times, 0
+        pairs: list[Pair] = []
         skipped: list[Skipped] = []
-        for decision in self._book.since(since):
-            if decision.repository == repository and decision.diff_sha is not None:
-                self._prepare(decision, times, tasks, skipped)
-        pairs = []
-        with ThreadPoolExecutor(max(1, self._workers)) as pool:
-            for done, pair in enumerate(pool.map(self._repeat, tasks), 1):
-                pairs.append(pair)
-                progress(done, len(tasks))
+        with ThreadPoolExecutor(self._workers) as pool:
+            running: set[Future[Pair]] = set()
+
+            def gather(most: int) -> None:
+                nonlocal running, done
+                while len(running) > most:
+                    ended, running = wait(running, return_when=FIRST_COMPLETED)
+                    for one in ended:
+                        pairs.append(one.result())
+                        done += 1
+                        progress(done, total)
+
+            try:
+                for decision, first in wanted:
+                    for task in self._prepare(decision, first, skipped):
+                        for _ in range(times):
+                            running.add(pool.submit(self._repeat, task))
+                            gather(2 * self._workers)
+                    done = len(pairs) + len(skipped) * times
+                gather(0)
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
         return Replayed(pairs=pairs, rates=rates(pairs), skipped=skipped)
 
-    def _prepare(self, decision: DecisionEntry, times: int, tasks: list[_Task], skipped: list[Skipped]) -> None:
-        found = [one for one in self._book.reviews(decision.decision_id) if one.state in COMPLETE]
-        first = list(_first_of_each(one for one in found if one.purpose != "replay"))
-        if not first:
-            return
+    def _first_of_each(self, decision: DecisionEntry) -> list[ReviewEntry]:
+        """The first whole verdict of each reviewer: what the decision rests on."""
+        first: dict[str, ReviewEntry] = {}
+        for one in self._book.reviews(decision.decision_id):
+            if one.state in COMPLETE and one.purpose != "replay":
+                first.setdefault(one.reviewer, one)
+        return list(first.values())
+
+    def _prepare(
+        self, decision: DecisionEntry, first: Sequence[ReviewEntry], skipped: list[Skipped]
+    ) -> Iterator[_Task]:
+        def skip(one: ReviewEntry, why: str) -> None:
+            skipped.append(Skipped(decision_id=decision.decision_id, reviewer=one.reviewer, why=why))
+
         try:
-            case = self._case(decision)
+            case = read_again(self._gate, decision, self._policy)
+            self._reviewing.check(case.place)
             blocks = read_blocks(self._gate, case.change, case.place.branch.max_diff_bytes)
         except (Refused, CannotTry) as fault:
-            why = fault.detail
-            skipped += [Skipped(decision_id=decision.decision_id, reviewer=one.reviewer, why=why) for one in first]
+            if name := self._stop():  # git was stopped, nothing is wrong with the change
+                raise CannotTry(f"{name} came; what was repeated by then is on record") from None
+            for one in first:
+                skip(one, fault.detail)
             return
         for one in first:
-            if one.reviewer not in case.place.policy.reviewers:
-                why = "the policy no longer names this reviewer"
-                skipped.append(Skipped(decision_id=decision.decision_id, reviewer=one.reviewer, why=why))
-                continue
-            before = sum(other.purpose == "replay" and other.reviewer == one.reviewer for other in found)
-            tasks += [
-                _Task(case=case, blocks=blocks, decision=decision, first=one, number=before + number)
-                for number in range(1, times + 1)
-            ]
-
-    def _case(self, decision: DecisionEntry) -> Case:
-        """The change as it was, read again. Raises Refused and CannotTry, also where it is another now."""
-        policy = self._policy or policy_of(self._gate, decision.base)
-        place = Place(
-            repository=decision.repository,
-            ref=decision.ref,
-            base=decision.base,
-            head=decision.head,
-            policy=policy,
-            branch=policy.branch(decision.ref),
-        )
-        case = read_case(self._gate, place)
-        if case.change.diff_sha != decision.diff_sha or policy.sha256 != decision.policy_sha256:
-            raise CannotTry(
-                "what is read now is not what was judged then: its policy lay elsewhere, or git merges anew"
-            )
-        return case
+            if one.reviewer in case.place.policy.reviewers:
+                yield _Task(case=case, blocks=blocks, decision=decision, first=one)
+            else:
+                skip(one, "the policy no longer names this reviewer")
 
     def _repeat(self, task: _Task) -> Pair:
+        if name := self._stop():
+            raise CannotTry(f"{name} came; what was repeated by then is on record")
         reviewer = task.case.place.policy.reviewers[task.first.reviewer]
         shown = self._reviewing.show(task.case, reviewer, task.blocks)
-        review_id = f"{task.decision.decision_id}.{reviewer.name}.replay.{self._clock():%Y%m%dT%H%M%S}.{task.number}"
         how = NewReview(
-            review_id=review_id,
             reviewer=reviewer.name,
             purpose="replay",
             model=reviewer.model,
             prompt_sha256=None if isinstance(shown, Refused) else shown.instructions_sha256,
             shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
         )
-        self._book.ask(task.decision.decision_id, how, self._clock())
+        asked = self._book.ask(task.decision.decision_id, how, self._clock())
         answer, body = self._reviewing.answer(task.case, reviewer, shown)
-        self._book.answered(review_id, answer, self._clock(), body=body)
+        self._book.answered(asked.review_id, answer, self._clock(), body=body)
         return Pair(
             decision_id=task.decision.decision_id,
             reviewer=reviewer.name,
@@ -159,12 +170,3 @@ class Replay:
 
 
 _WORDS: dict[Review, Word] = {Review.PASS: "pass", Review.FAIL: "fail", Review.INCOMPLETE: "incomplete"}
-
-
-def _first_of_each(reviews: Iterator[ReviewEntry]) -> Iterator[ReviewEntry]:
-    """The first whole verdict of each reviewer: what the decision rests on."""
-    seen = set()
-    for one in reviews:
-        if one.reviewer not in seen:
-            seen.add(one.reviewer)
-            yield one

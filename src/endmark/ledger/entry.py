@@ -87,6 +87,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     events: int
     checkpoints: int
+    decisions: int
+    reviews: int
     problems: tuple[str, ...]
     problem_count: int
     checkpoint: tuple[int, int, str] | None

@@ -78,6 +78,8 @@ class _Audit:
             attempts=self._counts["attempts"],
             events=self._counts["events"],
             checkpoints=self._counts["checkpoints"],
+            decisions=self._counts["decisions"],
+            reviews=self._counts["reviews"],
             problems=tuple(self._problems),
             problem_count=self._count,
             checkpoint=self._newest,

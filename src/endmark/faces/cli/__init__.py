@@ -16,7 +16,7 @@ VERBS = {
         "check": "Is it whole? Reads a plan, a verdict, any MC1 body; writes nothing.",
         "seal": "A body, a witness form or a captured answer, as an MC1 envelope.",
         "apply": "Prove a plan whole and apply it to a database: all, or nothing.",
-        "show": "Everything on record about one job or attempt.",
+        "show": "Everything on record about one job, attempt or decision.",
         "approve": "Let a staged job through, after a look at it.",
     },
     "Jobs": {

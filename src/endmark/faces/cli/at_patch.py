@@ -1,31 +1,25 @@
 """What the verbs of the patch gate share: their options, what they open, and how a decision is said."""
 
-import os
-import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from endmark.core.patch_outcome import PatchOutcome, Reviewed, of_refusal
 from endmark.core.policy import PolicyRefused
 from endmark.core.refusal import Refused
-from endmark.effects.git import Gate, Git, open_repository
-from endmark.effects.git.fetch import fetch_missing
-from endmark.faces.api import now
 from endmark.faces.cli.at_gate import LEDGER, make_state_folder, must_exist, settings, together
 from endmark.faces.cli.common import Result, at
+from endmark.faces.cli.outputs import Outputs
 from endmark.faces.config import Config
 from endmark.faces.interrupt import Interrupts
 from endmark.faces.misuse import Misuse
-from endmark.faces.terminal import paint, safe
+from endmark.faces.patches import Patches
+from endmark.faces.terminal import paint, safe, say
 from endmark.ledger.book import Ledger
-from endmark.patch_case import Place, read_place
-from endmark.patch_gate import PatchGate
-from endmark.reviewing import Reviewers, Reviewing
 
 _NAME = "a branch, a tag, a remote branch, HEAD or a full object id"
 CHANGE = together(
@@ -40,66 +34,51 @@ CHANGE = together(
 _COLOURS = {"pass": "green", "merged": "green", "pending": "yellow"}
 
 
-class Opened:
-    """A repository, the place of a change in it, and the gate over the ledger."""
-
-    def __init__(self, git: Gate, place: Place, ledger: Ledger, patches: PatchGate) -> None:
-        self.git = git
-        self.place = place
-        self.ledger = ledger
-        self.patches = patches
-
-
 @contextmanager
 def opened(
-    ctx: click.Context,
-    *,
-    base: str,
-    head: str,
-    repo: str,
-    ref: str | None,
-    fetch: str | None,
-    policy: str | None,
-    ledger: str | None,
-    config: str | None,
-    create: bool,
-) -> Iterator[Opened]:
-    """Everything that a verb needs. Raises Misuse, CannotTry, PolicyRefused.
+    ctx: click.Context, *, repo: str, fetch: str | None, policy: str | None, create: bool, **where: str | None
+) -> Iterator[Patches]:
+    """The patch gate that the options of CHANGE name. Raises Misuse, CannotTry.
 
     From here on until the result is out, Ctrl-C and SIGTERM are noted, and obeyed between two steps.
     """
-    found = settings(ledger, config)
+    found = settings(where["ledger"], where["config"])
     stop: Interrupts = ctx.with_resource(Interrupts())
     ctx.meta["stop"] = stop
-    repository = open_repository(Git(os.environ, stop=stop), repo)
-    if fetch is not None:
-        repository = fetch_missing(repository, fetch)
-    with Gate(repository) as git, open_ledger(found, create=create) as book:
-        place = read_place(git, base=base, head=head, ref=ref, policy_file=Path(policy) if policy else None)
-        gate = PatchGate(book, now, reviewing=reviewing(git, found), stop=stop)
-        yield Opened(git, place, book, gate)
-
-
-def open_ledger(found: Config, *, create: bool) -> Ledger:
-    """The ledger, made if it is missing and `create` says so. Raises CannotTry."""
     if not create:
         must_exist(found)
     elif found.ledger_is_ours:
         make_state_folder(found)
-    return Ledger.open(found.ledger, create=create)
+    keys = found.trusted_keys or None
+    with Patches(
+        found.ledger, repo, policy=policy, fetch=fetch, create=create, trusted_keys=keys, stop=stop
+    ) as patches:
+        yield patches
 
 
-def reviewing(git: Gate, found: Config) -> Reviewing:
-    """How reviewers are asked, and whose signatures count."""
-    return Reviewing(Reviewers(git, os.environ), lambda: secrets.token_hex(16), _verifier(found))
+def decided(
+    ctx: click.Context, change: dict[str, Any], doing: Callable[[Patches, dict[str, Any]], PatchOutcome]
+) -> Result:
+    """What `doing` decides about the change that the options of CHANGE and OUTPUTS name, as the one result."""
+    outputs = Outputs(**{name: change.pop(name) for name in Outputs.__struct_fields__})
+    outputs.check()
+    names = {name: change.pop(name) for name in ("base", "head", "ref")}
+    try:
+        with opened(ctx, **change, create=True) as patches:
+            outcome = doing(patches, names)
+            problems = outputs.write(patches, outcome)
+    except Refused as refusal:
+        return refused(refusal)
+    for problem in problems:
+        say(f"endmark: {safe(problem)}")
+    found = result(outcome)
+    return msgspec.structs.replace(found, exit_code=20) if problems and found.exit_code == 0 else found
 
 
-def _verifier(found: Config) -> Any:
-    if not found.trusted_keys:
-        return None
-    from endmark.sources.keys import verifier
-
-    return verifier(found.trusted_keys)
+def open_ledger(found: Config) -> Ledger:
+    """A ledger that must be there. Raises CannotTry."""
+    must_exist(found)
+    return Ledger.open(found.ledger, create=False)
 
 
 def result(outcome: PatchOutcome) -> Result:

@@ -6,10 +6,12 @@ from typing import Any
 import click
 
 from endmark.core import plan
-from endmark.core.refusal import Refused
-from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
+from endmark.core.patch_outcome import PatchOutcome
+from endmark.faces.cli.at_patch import CHANGE, decided
 from endmark.faces.cli.common import FILE, JSON, Result, Verb, read
+from endmark.faces.cli.outputs import OUTPUTS
 from endmark.faces.misuse import Misuse
+from endmark.faces.patches import Patches
 from endmark.faces.review import who
 from endmark.patch_gate import NoSuchReviewer
 
@@ -19,6 +21,7 @@ from endmark.patch_gate import NoSuchReviewer
 @click.option("--reviewer", metavar="NAME", help="Whose verdict it is, where the branch asks several.")
 @click.option("--job", metavar="ID", help="The id of this attempt, given outside the verdict.")
 @CHANGE
+@OUTPUTS
 @JSON
 @click.pass_context
 def command(ctx: click.Context, /, file: str, reviewer: str | None, job: str | None, **change: Any) -> Result:
@@ -34,12 +37,12 @@ def command(ctx: click.Context, /, file: str, reviewer: str | None, job: str | N
     """
     if job is not None and not plan.ID.fullmatch(job):
         raise Misuse(f"--job: {job[:140]!r} is not 1-128 of A-Z a-z 0-9 . _ : -")
-    raw = read(file)
+    raw, submitter = read(file), who(os.environ)
+
+    def doing(patches: Patches, names: dict[str, Any]) -> PatchOutcome:
+        return patches.decide(raw, **names, reviewer=reviewer, job_id=job, submitter=submitter)
+
     try:
-        with opened(ctx, **change, create=True) as at:
-            try:
-                return result(at.patches.decide(at.git, at.place, raw, who(os.environ), reviewer=reviewer, name=job))
-            except NoSuchReviewer as fault:
-                raise Misuse(f"--reviewer: {fault}") from None
-    except Refused as refusal:
-        return refused(refusal)
+        return decided(ctx, change, doing)
+    except NoSuchReviewer as fault:
+        raise Misuse(f"--reviewer: {fault}") from None

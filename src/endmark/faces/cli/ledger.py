@@ -112,6 +112,8 @@ def verify(ctx: click.Context, ledger: str | None, config: str | None) -> Result
     if report.problem_count > len(report.problems):
         lines.append(f"... and {report.problem_count - len(report.problems):,} more")
     counts = f"{many(report.attempts, 'attempt')}, {many(report.events, 'event')}"
+    if report.decisions:
+        counts += f", {many(report.decisions, 'decision')}, {many(report.reviews, 'review')}"
     if report.ok:
         lines.append(paint(f"The ledger is sound: {counts}.", "green", sys.stdout))
     else:

@@ -1,20 +1,17 @@
 """`endmark merge`: merge what a recorded pass binds to."""
 
 import os
-from pathlib import Path
 from typing import Any
 
 import click
 
 from endmark.core.refusal import Refused
-from endmark.effects.git import Git, Person, hooks, open_repository
-from endmark.faces.api import now
+from endmark.effects.git import Git, hooks, open_repository
 from endmark.faces.cli.at_gate import settings
 from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
 from endmark.faces.review import MAY_APPROVE, agent_marker, who
-from endmark.merging import How, Sign, merge_passed
 
 
 @click.command("merge", cls=Verb)
@@ -42,25 +39,16 @@ def command(ctx: click.Context, /, key: str | None, approve: bool, name: str, em
             f"--approve: {marker} says that an agent's host runs this, so nothing is approved here. A person approves "
             f"it, or sets {MAY_APPROVE}=1."
         )
-    person = who(os.environ)
-    sign = _sign(key or settings(change["ledger"], change["config"]).merge_key)
-    if sign is None and hooks.guards(open_repository(Git(os.environ), change["repo"])):
+    signer = key or settings(change["ledger"], change["config"]).merge_key
+    if signer is None and hooks.guards(open_repository(Git(os.environ), change["repo"])):
         raise Misuse(
             "--key: this repository takes no merge without a signed record. Nothing was merged; give --key FILE, or "
             "set key in [merge] of endmark.toml."
         )
-    how = How(person=Person(name, email), sign=sign, approver=person if approve else None)
+    approver = who(os.environ) if approve else None
+    names = {option: change.pop(option) for option in ("base", "head", "ref")}
     try:
-        with opened(ctx, **change, create=False) as at:
-            return result(merge_passed(at.patches.book, at.git, at.place, how, now))
+        with opened(ctx, **change, create=False) as patches:
+            return result(patches.merge(**names, key=signer, approver=approver, name=name, email=email))
     except Refused as refusal:
         return refused(refusal)
-
-
-def _sign(key: str | Path | None) -> Sign | None:
-    if key is None:
-        return None
-    from endmark.core import intoto
-    from endmark.sources import keys
-
-    return lambda statement: keys.sign(statement, key, intoto.PAYLOAD_TYPE)

@@ -5,8 +5,9 @@ import click
 from endmark.core.states import Decision
 from endmark.faces.cli.at_gate import LEDGER, settings
 from endmark.faces.cli.at_patch import open_ledger
-from endmark.faces.cli.common import JSON, Result, Verb
-from endmark.faces.terminal import safe
+from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.misuse import Misuse
+from endmark.faces.terminal import safe, say
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry
 from endmark.ledger.patch_outcomes import outcome_of
@@ -25,16 +26,22 @@ def command(state: str | None, limit: int, before: str | None, ledger: str | Non
     Example:
       endmark patches --state incomplete
     """
-    with open_ledger(settings(ledger, config), create=False) as opened:
+    with open_ledger(settings(ledger, config)) as opened:
         book = PatchBook(opened)
-        found = book.page(limit, before, Decision(state) if state else None)
-        outcomes = [outcome_of(entry, book.reviews(entry.decision_id)) for entry in found]
-    rows = [_row(entry) for entry in found]
-    document = {"version": 1, "decisions": outcomes, "exit_code": 0}
+        if before is not None and book.get(before) is None:
+            raise Misuse(f"--before: there is no decision {before[:140]!r} in the ledger.")
+        found = book.page(limit + 1, before, Decision(state) if state else None)
+        shown, more = found[:limit], len(found) > limit
+        outcomes = [outcome_of(entry, book.reviews(entry.decision_id)) for entry in shown]
+    onward = shown[-1].decision_id if more else None
+    if more:
+        say(f"There are more: --before {onward}")
+    rows = [_row(entry) for entry in shown]
+    document = {"version": 1, "decisions": outcomes, "before": onward, "exit_code": 0, "at": at()}
     return Result("\n".join(rows) if rows else "No decision is on record.", document)
 
 
 def _row(entry: DecisionEntry) -> str:
     branch = safe(entry.ref.removeprefix("refs/heads/"))
-    at = entry.changed_at[:19].replace("T", " ")
-    return f"{at}  {entry.state:<10}  {branch:<20}  {entry.head[:12]}  {entry.decision_id}"
+    changed = entry.changed_at[:19].replace("T", " ")
+    return f"{changed}  {entry.state:<10}  {branch:<20}  {entry.head[:12]}  {entry.decision_id}"

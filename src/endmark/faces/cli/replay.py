@@ -1,27 +1,22 @@
 """`endmark replay`: do reviewers repeat their verdicts?"""
 
-import os
 import re
 import shlex
 import subprocess
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import click
 import msgspec
 
-from endmark.effects.git import Gate, Git, open_repository
+from endmark.core.refusal import Refused
 from endmark.faces.api import now
-from endmark.faces.cli.at_gate import LEDGER, settings
-from endmark.faces.cli.at_patch import open_ledger, reviewing
+from endmark.faces.cli.at_gate import LEDGER
+from endmark.faces.cli.at_patch import opened, refused
 from endmark.faces.cli.common import JSON, Result, Verb
-from endmark.faces.interrupt import Interrupts
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, safe, say
 from endmark.faces.words import many
-from endmark.ledger.patch_book import PatchBook
-from endmark.patch_case import policy_in
-from endmark.replay import Replay, Replayed
+from endmark.replay import Replayed
 
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
 _ALERT_SECONDS = 30
@@ -60,16 +55,14 @@ def command(
       endmark replay --since 24h -k 3 --alert-command 'mail -s verdicts ops@example.org'
     """
     moment = _moment(since)
-    found = settings(ledger, config)
-    rules = None if policy is None else policy_in(Path(policy))
-    stop: Interrupts = ctx.with_resource(Interrupts())
-    ctx.meta["stop"] = stop
     progress = Progress()
+    progress.stages = ["asking again"]
     ctx.call_on_close(progress.clear)
-    repository = open_repository(Git(os.environ, stop=stop), repo)
-    with Gate(repository) as git, open_ledger(found, create=False) as book:
-        replay = Replay(PatchBook(book), git, reviewing(git, found), now, workers=workers, policy=rules)
-        done = replay.run(str(Path(repository.common_dir).resolve()), moment, times, progress)
+    try:
+        with opened(ctx, repo=repo, fetch=None, policy=policy, ledger=ledger, config=config, create=False) as patches:
+            done = patches.replay(moment, times=times, workers=workers, progress=progress)
+    except Refused as refusal:
+        return refused(refusal)
     progress.clear()
     document = {"version": 1, **msgspec.structs.asdict(done), "incidents": done.incidents}
     document["rates"] = [{**msgspec.structs.asdict(rate), "rate": rate.rate} for rate in done.rates]

@@ -5,14 +5,15 @@ from typing import Any
 
 import click
 
-from endmark.core.refusal import Refused
-from endmark.faces.cli.at_patch import CHANGE, opened, refused, result
+from endmark.faces.cli.at_patch import CHANGE, decided
 from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.cli.outputs import OUTPUTS
 from endmark.faces.review import who
 
 
 @click.command("review", cls=Verb)
 @CHANGE
+@OUTPUTS
 @JSON
 @click.pass_context
 def command(ctx: click.Context, /, **change: Any) -> Result:
@@ -26,9 +27,7 @@ def command(ctx: click.Context, /, **change: Any) -> Result:
     Examples:
       endmark review --base main --head topic
       endmark review --base origin/main --head HEAD --ref main --json
+      endmark review --base main --head topic --sarif findings.sarif --post github
     """
-    try:
-        with opened(ctx, **change, create=True) as at:
-            return result(at.patches.review(at.git, at.place, who(os.environ)))
-    except Refused as refusal:
-        return refused(refusal)
+    submitter = who(os.environ)
+    return decided(ctx, change, lambda patches, names: patches.review(**names, submitter=submitter))

@@ -11,6 +11,7 @@ from endmark.core.states import MOVES, State
 from endmark.faces.api import Job
 from endmark.faces.cli.at_gate import LEDGER, open_to_read, settings
 from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.misuse import Misuse
 from endmark.faces.review import ADVISORY, statement_lines
 from endmark.faces.terminal import safe
 from endmark.faces.words import many, sentence
@@ -22,27 +23,37 @@ _UNPROVEN = frozenset({State.RECEIVED, *MOVES[State.RECEIVED]} - {State.STAGED})
 
 @click.command("show", cls=Verb)
 @click.argument("id")
+@click.option("--sarif", metavar="FILE", help="Of a decision or a review: write the findings there, as SARIF 2.1.0.")
 @LEDGER
 @JSON
 @click.pass_context
-def command(ctx: click.Context, id: str, ledger: str | None, config: str | None) -> Result:
-    """Everything on record about one job or attempt: its facts, evidence, timeline and statements.
+def command(ctx: click.Context, id: str, sarif: str | None, ledger: str | None, config: str | None) -> Result:
+    """Everything on record about one job or attempt: its facts, evidence, timeline and statements; or about a patch.
 
-    ID is a job's id, or the attempt's id that every answer carries. What each statement destroys is a parser's opinion:
-    advice, not proof.
+    ID is a job's id, or the id of an attempt, a decision (dec_...) or a review, that every answer carries. What each
+    statement destroys is a parser's opinion: advice, not proof.
 
     \b
-    Example:
+    Examples:
       endmark show billing-2026-11-30
+      endmark show dec_01m8p570g1pjna04mfndzbvxsw --sarif findings.sarif
     """
-    gate = open_to_read(ctx, settings(ledger, config))
+    found = settings(ledger, config)
+    gate = open_to_read(ctx, found)
+    if gate.ledger.find(id) is None:
+        from endmark.faces.cli.show_patch import show_patch
+
+        if (patch := show_patch(gate, found, id, sarif)) is not None:
+            return patch
+    if sarif is not None:
+        raise Misuse("--sarif: only a decision or a review about a patch has findings.")
     job = gate.job(id)
     entry = gate.ledger.get(job.outcome.attempt_id or "")
     if entry is None:
         raise CannotTry(f"attempt {id} is no longer in the ledger. Nothing was done.")
     events = gate.ledger.events(entry.attempt_id)
     statements, gone = ([], "") if entry.state in _UNPROVEN else _statements(job, entry)
-    lines = [*_facts(entry, job.outcome), "", *_timeline(events), *_listing(statements, gone)]
+    lines = [*_facts(entry, job.outcome), "", *timeline(events), *_listing(statements, gone)]
     document = {
         "version": 1,
         "job": job.outcome,
@@ -115,7 +126,7 @@ def _facts(entry: Entry, outcome: Outcome) -> list[str]:
     return [sentence(outcome), "", *(f"{name:<15} {safe(value)}" for name, value in known if value)]
 
 
-def _timeline(events: list[Event]) -> list[str]:
+def timeline(events: list[Event]) -> list[str]:
     return [f"{event.at[:23].replace('T', ' ')}  {_happened(event)}" for event in events]
 
 
