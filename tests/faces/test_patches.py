@@ -341,11 +341,12 @@ def test_a_time_that_is_none(world, run, shell, since):
 
 def test_the_python_face(world):
     with endmark.Patches(world.path, world.repo) as patches:
-        passed: Any = patches.review("main", "topic")
+        passed = patches.review("main", "topic")
+        name: Any = passed.decision_id
         assert isinstance(passed, endmark.PatchOutcome)
-        assert (passed.state, patches.get(passed.decision_id)) == ("pass", passed)
-        assert patches.findings(passed.decision_id) == []
-        assert json.dumps(strictjson.loads(patches.sarif(passed.decision_id)))
+        assert (passed.state, patches.get(name)) == ("pass", passed)
+        assert patches.findings(name) == []
+        assert json.dumps(strictjson.loads(patches.sarif(name)))
         assert patches.merge("main", "topic").merged == world.tip()
         assert patches.reconcile().merged == []
         with pytest.raises(endmark.CannotTry, match="there is no decision dec_x"):

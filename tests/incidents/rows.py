@@ -13,7 +13,7 @@ PAGE = HERE.parent.parent / "docs" / "incidents.md"
 
 RUNS, HALF, WAITS = "runs", "half", "waits"
 # What a row may wait for, as `room: what is to come with it`.
-ROOMS = {"MariaDB", "doctor", "ledger", "patch gate", "replay"}
+ROOMS = {"MariaDB", "doctor", "ledger"}
 # The states a row may end in, with their exit codes: those of a job, of a decision, and of what was not tried.
 EXITS: dict[str, int] = {
     **{state.value: code for state, code in EXIT.items()},

@@ -10,7 +10,7 @@ from tests.incidents import rows
 from tests.incidents.rows import EXITS, HALF, PAGE, ROOMS, ROWS, RUNS, WAITS
 from tests.incidents.world import ROOT, environment
 
-FOLDERS = ["tests/incidents", "tests/wires", "tests/sources", "tests/seal"]
+FOLDERS = ["tests/gates/patches", "tests/incidents", "tests/wires", "tests/sources", "tests/seal"]
 
 
 def borne(test):

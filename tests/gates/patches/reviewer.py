@@ -57,6 +57,9 @@ def main(name):
     body = json.dumps(verdict).encode() + b"\nEND\n"
     raw = b"MC1 %d %s\n%s" % (len(body), hashlib.sha256(body).hexdigest().encode(), body)
     sys.stdout.buffer.write(raw[: int(more)] if word == "cut" else raw)
+    if word == "then-hang":
+        sys.stdout.flush()
+        time.sleep(600)
 
 
 if __name__ == "__main__":

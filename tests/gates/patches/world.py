@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import shutil
 import sys
+import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ SCRIPT = Path(__file__).with_name("reviewer.py").read_bytes()
 START = datetime(2026, 11, 30, 12, tzinfo=UTC)
 PERSON = Person("Gate", "gate@example.com")
 _NONCES = itertools.count(1)
+_TEMPLATES = tempfile.TemporaryDirectory(prefix="endmark-worlds-")
 
 
 def toml(value):
@@ -57,10 +60,21 @@ def policy(reviewers=None, **branch):
 
 
 def build(folder, rules=None, object_format="sha1", files=None):
-    """A bare repository: `topic` is ahead of `main`, `aside` beside it, `clash` in conflict with `aside`, and more."""
-    make(folder, object_format, bare=True)
-    new = Import()
+    """A bare repository: `topic` is ahead of `main`, `aside` beside it, `clash` in conflict with it, and more.
+
+    Made once for each kind, in a folder that is removed when Python ends.
+    """
     first = {"endmark.toml": rules or policy(), "tools/review.py": SCRIPT, "app.py": lines("app")} | (files or {})
+    name = f"{object_format}-{hash(tuple(sorted(first.items())))}"
+    template = Path(_TEMPLATES.name, name)
+    if not template.exists():
+        _import(make(template, object_format, bare=True), first)
+    shutil.copytree(template, folder)
+    return folder
+
+
+def _import(folder, first):
+    new = Import()
     main = new.commit("main", first)
     new.branch("start", main)
     topic = new.commit("topic", {"app.py": lines("app", l3="changed")}, main)
@@ -75,7 +89,6 @@ def build(folder, rules=None, object_format="sha1", files=None):
     one, two = new.commit("arm-1", {"a": b"a\n"}, main), new.commit("arm-2", {"b": b"b\n"}, main)
     new.commit("octopus", {"a": b"a\n", "b": b"b\n"}, main, one, two)
     new.into(folder)
-    return folder
 
 
 class World:
