@@ -22,6 +22,7 @@ ROOMS = {
     "wires": "wires",
     "capture": "capture",
     "git": "git_reading",
+    "hook": "hook",
     "proxy": "proxy",
     "postgres": "postgres",
 }

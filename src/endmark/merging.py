@@ -19,12 +19,11 @@ from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry, DecisionMoved, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.ledger.patch_queries import MERGING
-from endmark.patch_case import Case, Place, read_case
+from endmark.patch_case import APPROVED, Case, Place, change_of, read_case
 
 Sign = Callable[[bytes], bytes]
 """A statement's bytes -> its signed form."""
 
-APPROVED = "approved-by:"  # a person looked at what the policy leaves to a person
 _TITLE_MOST = 200
 
 
@@ -153,19 +152,6 @@ def statement(
         reviews=tuple(asked),
         evidence=(*entry.evidence, *beside),
         at=stamp(now),
-    )
-
-
-def change_of(case: Case) -> intoto.Change:
-    """A change as records name it."""
-    change = case.change
-    return intoto.Change(
-        diff_sha=change.diff_sha,
-        object_format="sha256" if change.object_format == "sha256" else "sha1",
-        target=change.target_ref,
-        base=change.base.oid,
-        head=change.head.oid,
-        merge_tree=change.merge_tree,
     )
 
 

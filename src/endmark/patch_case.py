@@ -1,16 +1,25 @@
 """What is judged: a change, and the policy that stands in its base; one reading that all of the patch gate shares."""
 
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from endmark.core import intoto
 from endmark.core import policy as policies
 from endmark.core.policy import Branch, Policy, PolicyRefused
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import Change, Gate, read_change, refs
 from endmark.effects.git.objects import read_commit, read_file
-from endmark.ledger.patch_entry import DecisionEntry
+
+if TYPE_CHECKING:  # a hook opens no ledger, and waits for each import
+    from endmark.ledger.patch_entry import DecisionEntry
+
+APPROVED = "approved-by:"
+"""Evidence that a person looked at what the policy leaves to a person; the name follows."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +94,19 @@ def read_again(gate: Gate, entry: DecisionEntry, policy: Policy | None = None) -
     if case.change.diff_sha != entry.diff_sha or used.sha256 != entry.policy_sha256:
         raise CannotTry("what is read now is not what was judged then: its policy lay elsewhere, or git merges anew")
     return case
+
+
+def change_of(case: Case) -> intoto.Change:
+    """A change as records name it."""
+    change = case.change
+    return intoto.Change(
+        diff_sha=change.diff_sha,
+        object_format="sha256" if change.object_format == "sha256" else "sha1",
+        target=change.target_ref,
+        base=change.base.oid,
+        head=change.head.oid,
+        merge_tree=change.merge_tree,
+    )
 
 
 def policy_of(gate: Gate, commit: str) -> Policy:

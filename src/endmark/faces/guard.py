@@ -6,6 +6,7 @@ Nothing but a 0 from here lets an update through. It runs at every push, so it i
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from typing import NoReturn
 
 from endmark.core.printable import safe
 from endmark.core.refusal import CannotTry, Refused
@@ -16,6 +17,12 @@ from endmark.push_gate import Guard, Update
 RECEIVE, TRANSACTION = hooks.KINDS
 _MOST_BYTES = 1 << 24  # of a list of updates
 _MOST_SAID = 20
+
+
+def hook() -> NoReturn:
+    """The program that the hooks start. It ends at once when it has answered: nothing is left to be tidied up."""
+    code = main()
+    os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

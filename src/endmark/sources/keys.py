@@ -1,5 +1,7 @@
 """Ed25519 keys in PEM files: made, read and used (D9). `cryptography` does the arithmetic and is imported only here."""
 
+import base64
+import binascii
 import hashlib
 import os
 import re
@@ -12,6 +14,7 @@ from endmark.core import dsse
 from endmark.core.refusal import CannotTry
 
 _MOST = 1 << 20
+_SPKI = bytes.fromhex("302a300506032b6570032100")  # SubjectPublicKeyInfo of Ed25519, up to the key (RFC 8410)
 _PUBLIC = re.compile(rb"-----BEGIN PUBLIC KEY-----\r?\n[A-Za-z0-9+/=\r\n]+-----END PUBLIC KEY-----")
 
 
@@ -91,7 +94,6 @@ def _private(key_file: str | Path) -> Any:
 
 
 def _public(trusted: str | Path) -> dict[str, Any]:
-    ed25519, serialization = _cryptography()
     raw = _read(trusted, _not_for_others_to_write)
     if b"PRIVATE KEY" in raw:
         raise CannotTry(f"{trusted} holds a private key; the file of trusted keys holds public ones (FILE.pub).")
@@ -100,21 +102,34 @@ def _public(trusted: str | Path) -> dict[str, Any]:
         raise CannotTry(f"{trusted} holds no public keys in PEM, or something else beside them.")
     keys = {}
     for block in blocks:
-        try:
-            key = serialization.load_pem_public_key(block)
-        except Exception:  # noqa: BLE001  # as above
-            raise CannotTry(f"{trusted} holds a block that is no public key.") from None
-        if not isinstance(key, ed25519.Ed25519PublicKey):
-            raise CannotTry(f"{trusted} holds a key of another kind; only Ed25519 is used.")
-        keys[_id_of(key)] = key
+        point = _point(block)
+        if point is None:
+            raise CannotTry(f"{trusted} holds a block that is no Ed25519 public key; no other kind is used.")
+        keys[_id(point)] = _ed25519().Ed25519PublicKey.from_public_bytes(point)
     return keys
 
 
+def _point(block: bytes) -> bytes | None:
+    """The 32 bytes of the key in a PEM block; None for any other kind. RFC 8410 gives it one form.
+
+    The library's own reader imports what it needs for every kind of key, which takes as long as all else that a hook
+    does between two processes of git.
+    """
+    body = b"".join(block.splitlines()[1:-1])
+    try:
+        der = base64.b64decode(body, validate=True)
+    except binascii.Error:
+        return None
+    return der[len(_SPKI) :] if der.startswith(_SPKI) and len(der) == len(_SPKI) + 32 else None
+
+
 def _id_of(public: Any) -> str:
+    return _id(public.public_bytes_raw())
+
+
+def _id(point: bytes) -> str:
     """D5: SHA-256 over the 32 bytes of the public key, in lower-case hex."""
-    _, serialization = _cryptography()
-    raw = public.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
-    return hashlib.sha256(raw).hexdigest()
+    return hashlib.sha256(point).hexdigest()
 
 
 def _read(name: str | Path, check: Callable[[os.stat_result, str | Path], None]) -> bytes:
@@ -143,10 +158,16 @@ def _not_for_others_to_write(found: os.stat_result, name: str | Path) -> None:
         )
 
 
-def _cryptography() -> tuple[Any, Any]:
+def _ed25519() -> Any:
     try:
-        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise CannotTry("signatures need the package cryptography: pip install 'endmark[sign]'") from None
+    return ed25519
+
+
+def _cryptography() -> tuple[Any, Any]:
+    ed25519 = _ed25519()
+    from cryptography.hazmat.primitives import serialization
+
     return ed25519, serialization

@@ -192,7 +192,7 @@ def test_killed_while_git_waits(world):
     slow.mkdir()
     (slow / "git").write_text(f"#!/bin/sh\ntouch {slow}/asked\nexec sleep 60\n")
     (slow / "git").chmod(0o755)
-    wait = "import os, sys; os.environ['PATH'] = sys.argv.pop(); from endmark.faces.guard import main; sys.exit(main())"
+    wait = "import os, sys; os.environ['PATH'] = sys.argv.pop(); from endmark.faces.guard import hook; hook()"
     script = world.server / "hooks/pre-receive"
     whole = script.read_bytes()
     script.write_text(

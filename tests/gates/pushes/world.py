@@ -16,8 +16,7 @@ from endmark.core import intoto, merge_message
 from endmark.effects.git import Gate, Git, hooks, open_repository, read_change
 from endmark.faces import cli
 from endmark.ledger.entry import stamp
-from endmark.merging import change_of
-from endmark.patch_case import Case, read_place
+from endmark.patch_case import Case, change_of, read_place
 from endmark.sources import keys
 
 POLICY = b"""\
@@ -31,7 +30,7 @@ command = ["/bin/false"]
 capacity = "dedicated"
 """
 ID = "dec_" + "0" * 26
-PROGRAM = [sys.executable, "-I", "-c", "import sys; from endmark.faces.guard import main; sys.exit(main())"]
+PROGRAM = [sys.executable, "-I", "-c", "import gc; gc.disable(); from endmark.faces.guard import hook; hook()"]
 
 
 class World:
