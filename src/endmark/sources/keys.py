@@ -94,6 +94,7 @@ def _private(key_file: str | Path) -> Any:
 
 
 def _public(trusted: str | Path) -> dict[str, Any]:
+    public_key = _ed25519().Ed25519PublicKey
     raw = _read(trusted, _not_for_others_to_write)
     if b"PRIVATE KEY" in raw:
         raise CannotTry(f"{trusted} holds a private key; the file of trusted keys holds public ones (FILE.pub).")
@@ -105,7 +106,7 @@ def _public(trusted: str | Path) -> dict[str, Any]:
         point = _point(block)
         if point is None:
             raise CannotTry(f"{trusted} holds a block that is no Ed25519 public key; no other kind is used.")
-        keys[_id(point)] = _ed25519().Ed25519PublicKey.from_public_bytes(point)
+        keys[_id(point)] = public_key.from_public_bytes(point)
     return keys
 
 
