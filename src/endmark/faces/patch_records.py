@@ -50,23 +50,23 @@ def sarif_of(book: PatchBook, reviews: Sequence[ReviewEntry], verify: Verify | N
 def report_of(outcome: PatchOutcome, found: Sequence[Finding]) -> Report:
     """A decision as a forge shows it."""
     state = Decision(outcome.state)
-    lines = [f"**{state.value}**: {_plain(outcome.detail)}", ""]
+    lines = [f"**{state.value}**: {plain(outcome.detail)}", ""]
     for one in outcome.reviews:
         count = "" if one.blocking is None else f", {one.blocking} blocking, {one.advisory} advisory"
-        why = f": {_plain(one.detail)}" if one.detail else ""
-        lines.append(f"- {_plain(one.reviewer)} ({one.purpose}): {one.state}{count}{why}")
-    lines += ["", *(f"- {item.severity}: {_plain(item.path)}: {_plain(item.message)}" for item in found)]
+        why = f": {plain(one.detail)}" if one.detail else ""
+        lines.append(f"- {plain(one.reviewer)} ({one.purpose}): {one.state}{count}{why}")
+    lines += ["", *(f"- {item.severity}: {plain(item.path)}: {plain(item.message)}" for item in found)]
     lines += ["", f"decision `{outcome.decision_id}`, diff `{outcome.diff_sha}`, policy `{outcome.policy_version}`"]
     return Report(
         commit=outcome.head or "",
         decision_id=outcome.decision_id or "",
         state=state,
-        title=_plain(outcome.detail) or state.value,
+        title=plain(outcome.detail) or state.value,
         summary="\n".join(lines) + "\n",
         findings=found,
     )
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Words for a page of Markdown: none of them is a tag, a link or a mention of somebody."""
     return "".join(f"&#{ord(letter)};" if letter in "<>[]`*_|@!&#" else letter for letter in safe(text))

@@ -33,6 +33,7 @@ VERBS = {
         "merge": "Merge what a recorded pass binds to.",
         "patches": "The decisions on record, newest first.",
         "replay": "Ask about what was judged again: do verdicts repeat?",
+        "ci": "Review what a CI run was started for, and tell the forge.",
         "hook": "Guard a repository where its refs move.",
         "diff-sha": "What a verdict on a change must be bound to, in 64 hex digits.",
         "policy": "What decides a merge: is the policy sound?",
