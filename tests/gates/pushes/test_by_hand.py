@@ -183,5 +183,9 @@ def test_what_no_hook_hears_of(by_hand):
     hears_symbolic = tuple(map(int, git(by_hand.server, "version").split()[2].split(".")[:2])) >= (2, 46)
     done = by_hand.by_hand("-c", "core.hooksPath=/dev/null", "update-ref", "refs/heads/main", by_hand.oid("topic"))
     assert done.returncode == 0
+    git(by_hand.server, "-c", "core.hooksPath=/dev/null", "update-ref", "refs/heads/main", by_hand.oid("main"))
+    git(by_hand.server, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    assert by_hand.by_hand("branch", "-C", "topic", "main").returncode == 0
+    assert by_hand.main() == by_hand.oid("topic")
     done = by_hand.by_hand("symbolic-ref", "refs/heads/main", "refs/heads/topic")
     assert (done.returncode != 0) == hears_symbolic
