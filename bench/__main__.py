@@ -23,6 +23,7 @@ ROOMS = {
     "capture": "capture",
     "git": "git_reading",
     "hook": "hook",
+    "patches": "patches",
     "proxy": "proxy",
     "postgres": "postgres",
 }

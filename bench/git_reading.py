@@ -15,7 +15,7 @@ _FOLDERS = 500
 _ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
-def _git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
+def run_git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
     command = ["git", *arguments]
     return subprocess.run(command, cwd=folder, env=_ENVIRONMENT, input=stdin, capture_output=True, check=True).stdout
 
@@ -29,23 +29,23 @@ def _commit(mark: int, ref: str, files: list[int], text: str, *parents: str) -> 
     return "".join(lines).encode() + b"\n"
 
 
-def _make(folder: Path, count: int, changed: int) -> None:
+def make(folder: Path, count: int, changed: int) -> None:
     """`head` is ahead of `base` by changes in every folder; `aside` parted from it and changes other files."""
-    _git(folder, "init", "-q", "--bare", ".")
+    run_git(folder, "init", "-q", "--bare", ".")
     step = max(1, count // changed)
     some = [at for at in range(count) if (at // _FOLDERS) % step == 0]
     other = [at for at in range(count) if (at // _FOLDERS) % step == 1][:20]
     stream = _commit(1, "base", list(range(count)), "") + _commit(2, "head", some, "changed\n", ":1")
-    _git(folder, "fast-import", "--quiet", stdin=stream + _commit(3, "aside", other, "aside\n", ":1"))
+    run_git(folder, "fast-import", "--quiet", stdin=stream + _commit(3, "aside", other, "aside\n", ":1"))
 
 
 def _bare(folder: Path, base: str, head: str) -> None:
-    _git(folder, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", base, head)
+    run_git(folder, "diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", base, head)
 
 
 def _merge(folder: Path) -> None:
     """What git itself needs for the records of a merge: two processes."""
-    tree = _git(folder, "merge-tree", "--write-tree", "aside", "head").decode().strip()
+    tree = run_git(folder, "merge-tree", "--write-tree", "aside", "head").decode().strip()
     _bare(folder, "aside", tree)
 
 
@@ -66,11 +66,11 @@ def measure(quick: bool) -> list[Row]:
     count, changed, turns = (5_000, 200, 9) if quick else (_FILES, _CHANGED, 41)
     with tempfile.TemporaryDirectory(prefix="bench-git-") as name:
         folder = Path(name)
-        _make(folder, count, changed)
+        make(folder, count, changed)
         git = Git(os.environ)
         size = f"{changed:,} of {count:,} files in {_FOLDERS} folders"
         records = partial(_bare, folder, "base", "head")
-        patches = partial(_git, folder, "diff-tree", "-p", "base", "head")
+        patches = partial(run_git, folder, "diff-tree", "-p", "base", "head")
         limit = None if quick else 1.4
         with Gate(open_repository(git, folder)) as gate:
             ours, merged = partial(_ours, gate, "base", "head"), partial(_ours, gate, "aside", "head")

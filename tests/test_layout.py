@@ -18,7 +18,15 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = {contract["id"]: contract for contract in CONFIG["tool"]["importlinter"]["contracts"]}
 
 ROOMS = {"faces", "drills", "sources", "wires", "effects", "ledger", "core"}
-DOINGS = {"apply_gate.py", "patch_gate.py", "push_gate.py", "replay.py", "reaudit.py", "reconcile.py"}
+DOINGS = {
+    "apply_gate.py",
+    "patch_gate.py",
+    "push_gate.py",
+    "replay.py",
+    "reaudit.py",
+    "reconcile.py",
+    "reconcile_patches.py",
+}
 SHARED_STEPS = {"seal.py", "settle.py", "intake.py", "merging.py", "patch_case.py", "reviewing.py"}
 DOORS = {"__init__.py", "__main__.py", "py.typed"}
 JSON_READER = SRC / "core" / "strictjson.py"

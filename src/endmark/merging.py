@@ -1,12 +1,15 @@
 """Merging what a recorded pass binds to, and settling what a crash left: the branch has the last word."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from endmark.core import intoto, merge_message
+from endmark.core import merge_message
 from endmark.core.decision import Next
 from endmark.core.patch_outcome import PatchOutcome, of_refusal
 from endmark.core.refusal import CannotTry, Refused, Signal
@@ -20,6 +23,9 @@ from endmark.ledger.patch_entry import DecisionEntry, DecisionMoved, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.ledger.patch_queries import MERGING
 from endmark.patch_case import APPROVED, Case, Place, change_of, read_case
+
+if TYPE_CHECKING:
+    from endmark.core import intoto
 
 Sign = Callable[[bytes], bytes]
 """A statement's bytes -> its signed form."""
@@ -126,6 +132,8 @@ def _move(
     book: PatchBook, gate: Gate, case: Case, entry: DecisionEntry, how: How, now: datetime
 ) -> tuple[str, tuple[str, ...]]:
     """Make the commit and move the branch. Raises as `effects.git.merge` does."""
+    from endmark.core import intoto  # only who merges pays for it
+
     place = case.place
     approved = () if how.approver is None else (f"{APPROVED}{how.approver}",)
     record = None if how.sign is None else how.sign(intoto.dumps(statement(book, case, entry, now, approved)))
@@ -139,6 +147,8 @@ def statement(
     book: PatchBook, case: Case, entry: DecisionEntry, now: datetime, beside: tuple[str, ...] = ()
 ) -> intoto.Decision:
     """What the record of a decision says: the change, the policy, and every complete review. `beside`: evidence."""
+    from endmark.core import intoto  # only who merges pays for it
+
     change, place = case.change, case.place
     asked = [
         _asked(one, case)
@@ -156,6 +166,8 @@ def statement(
 
 
 def _asked(one: ReviewEntry, case: Case) -> intoto.Asked:
+    from endmark.core import intoto  # only who merges pays for it
+
     reviewer = case.place.policy.reviewers[one.reviewer]
     assert one.body_sha256 is not None  # noqa: S101  # the ledger's SQL demands it of a complete review
     from_us = one.purpose in ("review", "replay")

@@ -6,7 +6,6 @@ the signed record in the merge commit. Nothing here reads the clock, the environ
 
 import hashlib
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 
 import msgspec
@@ -26,7 +25,7 @@ from endmark.merging import settle_merges, stands_merged
 from endmark.patch_case import Case, Place, read_case
 from endmark.reviewing import COMPLETE, Reviewing
 
-__all__ = ["NoSuchReviewer", "PatchGate"]
+__all__ = ["NoSuchReviewer", "PatchGate", "records_sha"]
 
 
 class NoSuchReviewer(ValueError):
@@ -80,6 +79,8 @@ class PatchGate:
                 blocks = read_blocks(gate, case.change, case.place.branch.max_diff_bytes)
             except Refused as refused:
                 return self._end(case, decision, Decision.INCOMPLETE, refused.signal, refused.detail)
+            from concurrent.futures import ThreadPoolExecutor  # only who asks pays for it
+
             with ThreadPoolExecutor(len(missing)) as pool:
                 asking = [pool.submit(self._ask_within_budget, case, decision, one, blocks) for one in missing]
                 for one in asking:
@@ -362,7 +363,7 @@ def _new(place: Place, case: Case | None, submitter: str | None) -> NewDecision:
         base=place.base,
         head=place.head,
         merge_tree=None if case is None else case.change.merge_tree,
-        records_sha=None if case is None else _records_sha(case),
+        records_sha=None if case is None else records_sha(case),
         diff_sha=None if case is None else case.change.diff_sha,
         policy_version=place.branch.policy,
         policy_sha256=place.policy.sha256,
@@ -371,7 +372,7 @@ def _new(place: Place, case: Case | None, submitter: str | None) -> NewDecision:
     )
 
 
-def _records_sha(case: Case) -> str:
+def records_sha(case: Case) -> str:
     """What the change does, whatever it is made from: its records alone, which are equal on another base."""
     digest = hashlib.sha256()
     for one in sorted(case.change.records, key=lambda record: record.path):

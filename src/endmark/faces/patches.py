@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import os
-import secrets
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from endmark.core import intoto
 from endmark.core.patch_outcome import PatchOutcome
 from endmark.core.refusal import CannotTry
 from endmark.core.states import Decision
 from endmark.effects.git import Gate as GitGate
 from endmark.effects.git import Git, Person, open_repository
 from endmark.effects.git.fetch import fetch_missing
-from endmark.faces import patch_records
 from endmark.faces.api import now
 from endmark.faces.books import ledger_place
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_outcomes import outcome_of
-from endmark.merging import How, merge_passed, statement
+from endmark.merging import How, Sign, merge_passed, statement
 from endmark.patch_case import Place, policy_in, read_again, read_place
 from endmark.patch_gate import PatchGate
-from endmark.reconcile_patches import SettledPatches, reconcile_patches
-from endmark.replay import Replay, Replayed
 from endmark.reviewing import Reviewers, Reviewing
 
 if TYPE_CHECKING:
@@ -36,6 +31,8 @@ if TYPE_CHECKING:
     from endmark.core.policy import Policy
     from endmark.core.verdict import Finding
     from endmark.effects.target import Stop
+    from endmark.reconcile_patches import SettledPatches
+    from endmark.replay import Replayed
 
 
 class Patches:
@@ -74,8 +71,7 @@ class Patches:
             self.git = stack.enter_context(GitGate(found))
             self.ledger = stack.enter_context(Ledger.open(ledger_place(ledger), create=create))
             self.book = PatchBook(self.ledger)
-            nonce = lambda: secrets.token_hex(16)  # noqa: E731
-            self._reviewing = Reviewing(Reviewers(self.git, os.environ), nonce, self._verify)
+            self._reviewing = Reviewing(Reviewers(self.git, os.environ), lambda: os.urandom(16).hex(), self._verify)
             self._doing = PatchGate(self.ledger, now, reviewing=self._reviewing, stop=stop)
             self._open = stack.pop_all()
 
@@ -141,11 +137,15 @@ class Patches:
 
     def findings(self, decision_id: str) -> list[Finding]:
         """What the whole verdicts of a decision found, in the order of its reviews."""
+        from endmark.faces import patch_records
+
         reviews = self.book.reviews(decision_id)
         return [item for one in reviews for item in patch_records.findings(self.book, one, self._verify) or []]
 
     def sarif(self, decision_id: str) -> bytes:
         """The findings of a decision as SARIF 2.1.0; what was not whole is marked, and holds no results."""
+        from endmark.faces import patch_records
+
         return patch_records.sarif_of(self.book, self.book.reviews(decision_id), self._verify)
 
     def record(self, decision_id: str, key: str | Path) -> bytes:
@@ -154,6 +154,8 @@ class Patches:
         if entry is None or entry.state not in (Decision.PASS, Decision.FAIL, Decision.MERGED):
             state = "not on record" if entry is None else entry.state.value
             raise CannotTry(f"decision {decision_id} is {state}: there is no record of what is not complete")
+        from endmark.core import intoto
+
         case = read_again(self.git, entry, self._rules())
         return _signer(key)(intoto.dumps(statement(self.book, case, entry, now())))
 
@@ -166,6 +168,8 @@ class Patches:
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> Replayed:
         """Ask again about what was judged since then, `workers` reviewers at a time, and compare."""
+        from endmark.replay import Replay
+
         doing = Replay(
             self.book, self.git, self._reviewing, now, workers=workers, policy=self._rules(), stop=self._stop
         )
@@ -173,6 +177,8 @@ class Patches:
 
     def reconcile(self) -> SettledPatches:
         """Settle what a crash left of this repository's patches."""
+        from endmark.reconcile_patches import reconcile_patches
+
         return reconcile_patches(self.book, self.git, self.repository, now)
 
     def _place(self, base: str, head: str, ref: str | None) -> Place:
@@ -182,7 +188,8 @@ class Patches:
         return None if self._policy is None else policy_in(self._policy)
 
 
-def _signer(key: str | Path) -> Callable[[bytes], bytes]:
+def _signer(key: str | Path) -> Sign:
+    from endmark.core import intoto
     from endmark.sources import keys
 
     return lambda payload: keys.sign(payload, key, intoto.PAYLOAD_TYPE)

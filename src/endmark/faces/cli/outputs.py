@@ -13,7 +13,6 @@ from endmark.core.patch_outcome import PatchOutcome
 from endmark.core.refusal import CannotTry
 from endmark.faces.cli.at_gate import together
 from endmark.faces.misuse import Misuse
-from endmark.faces.patch_records import report_of
 from endmark.faces.terminal import safe, say
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
         except ImportError:
             raise CannotTry("telling a forge needs httpx: pip install 'endmark[capture]'") from None
         from endmark.effects.forges import github, gitlab
+        from endmark.faces.patch_records import report_of
 
         where, token, api = _where(self.post, self.repository, os.environ)
         found = [] if outcome.state == "incomplete" else patches.findings(outcome.decision_id or "")
