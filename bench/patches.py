@@ -212,7 +212,7 @@ def _record(ledger: Path, repository: Path, count: int) -> None:
 
 
 def _replay(quick: bool) -> Row:
-    changes, seconds, workers = (10, 0.2, 8) if quick else (200, 0.4, 8)
+    changes, seconds, workers = (10, 0.25, 8) if quick else (200, 0.25, 8)
     with tempfile.TemporaryDirectory(prefix="bench-replay-") as name:
         folder = Path(name)
         repository, ledger = folder / "repo.git", folder / "ledger.db"

@@ -32,7 +32,7 @@ def swept(name, kind, end, guarded, stream=True, step=1):
     ):
         while not broken.do(lambda: broken.proxy.sweep.is_over):
             tried += 1
-            assert tried < 5_000
+            assert tried < 50_000
             try:
                 asking(name, guard.url if guarded else broken.url, stream)
             except ERRORS:
