@@ -353,6 +353,11 @@ class PatchGate:
                 entry = move(Decision.FAIL, failed, ())
         except DecisionMoved as moved:
             entry = moved.entry
+            if case is not None and entry.state is Decision.INCOMPLETE and state is not Decision.INCOMPLETE:
+                # Another process gave up on this decision while whole verdicts came: they count in one of their own.
+                entry = self._book.open(_new(case.place, case, entry.submitter), self._clock())
+                self._carry(case, entry)
+                return self._conclude(case, entry)
         return self.outcome(entry)
 
 

@@ -104,6 +104,10 @@ class PatchBook(PatchQueries):
         """`ask` and `answered` in one transaction: a verdict that came from elsewhere."""
         at = stamp(now)
         with self._ledger.transaction(at, durable=True) as store:
+            if (
+                answer.state is Review.FAIL
+            ):  # before any row is held, as a merge does it, or the two wait for each other
+                self._alone_with(store, decision_id)
             asked = self._ask(store, decision_id, new, now)
             return self._answer(store, asked.review_id, answer, at, body)
 

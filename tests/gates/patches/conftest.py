@@ -2,6 +2,9 @@
 
 import pytest
 from tests.gates.patches.world import World
+from tests.support.ledgers import postgres_book
+
+__all__ = ["postgres_book"]
 
 
 @pytest.fixture
@@ -14,8 +17,7 @@ def make_world(tmp_path):
 
     yield make
     for world in made:
-        world.is_sound()
-        world.close()
+        world.end()
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 from tests.effects.git.repos import PLAIN
 from tests.gates.patches.world import World, policy
 from tests.support.faults import locked
+from tests.support.ledgers import ENGINES, emptied
 
 from endmark.core.refusal import CannotTry
 from endmark.ledger.book import Ledger
@@ -24,6 +25,19 @@ def twin(world):
     other.ledger = Ledger.open(world.path, create=False, timeout=10.0)
     other.book = PatchBook(other.ledger)
     return other
+
+
+@pytest.fixture(params=ENGINES)
+def race(request, make_world):
+    """race(rules): a world with a ledger of either engine, in which the reviewers pass everything."""
+    url = request.getfixturevalue("postgres_book") if request.param == "postgres" else None
+
+    def make(rules=None):
+        one = make_world(rules, ledger=url and emptied(url))
+        one.says("pass")
+        return one
+
+    return make
 
 
 def together(world, *doings):
@@ -44,28 +58,30 @@ def together(world, *doings):
         return list(pool.map(one, doings))
 
 
-def test_reviews_at_once(world):
+def test_reviews_at_once(race):
     """Each makes or joins a decision; nobody asks more often than the policy allows, nobody fails for the other."""
+    world = race()
     said = together(world, *[World.review] * 3)
     assert {one.state for one in said if not isinstance(one, Exception)} == {"pass"}, said
     assert not [one for one in said if isinstance(one, Exception)]
     assert world.asked() <= 3
 
 
-def test_a_fail_of_one_of_them_is_the_fail_of_all(make_world):
+def test_a_fail_of_one_of_them_is_the_fail_of_all(race):
     """One process gets `fail`, the others get `pass` a moment before or after: nothing may be merged."""
     for number in range(ROUNDS):
-        world = make_world(policy(retries=9))
-        world.says("pass")
+        world = race(policy(retries=9))
         raw = world.verdict(verdict="fail", findings=[{"severity": "blocking", "path": "x", "message": f"{number}"}])
         said = together(world, World.review, World.review, lambda mine, raw=raw: mine.decide(raw))
         assert not [one for one in said if isinstance(one, Exception)], said
         assert world.merge().state == "fail"
         assert world.merges() == []
         assert "pass" not in world.states()
+        world.end()
 
 
-def test_one_verdict_brought_by_many(world):
+def test_one_verdict_brought_by_many(race):
+    world = race()
     raw = world.verdict()
     said = together(world, *[lambda mine: mine.decide(raw)] * 4)
     assert [getattr(one, "state", one) for one in said] == ["pass"] * 4
@@ -73,7 +89,8 @@ def test_one_verdict_brought_by_many(world):
     assert len(world.book.reviews_of_diff(said[0].diff_sha, world.decisions()[0].policy_sha256)) <= 4
 
 
-def test_merges_at_once(world):
+def test_merges_at_once(race):
+    world = race()
     world.review()
     said = together(world, *[World.merge] * 4)
     assert [getattr(one, "state", one) for one in said] == ["merged"] * 4, said
@@ -82,7 +99,8 @@ def test_merges_at_once(world):
     assert world.states() == ["merged"]
 
 
-def test_two_heads_race_for_one_base(world):
+def test_two_heads_race_for_one_base(race):
+    world = race()
     world.review()
     world.review(head="aside")
     said = together(world, World.merge, lambda mine: mine.merge(head="aside"))
@@ -91,11 +109,10 @@ def test_two_heads_race_for_one_base(world):
     assert sorted(world.states()) == ["merged", "stale"]
 
 
-def test_a_merge_and_a_fail_at_once(make_world):
+def test_a_merge_and_a_fail_at_once(race):
     """Whichever the ledger writes first: a fail before the merge leaves the branch, one after it is on record."""
     for _ in range(ROUNDS):
-        world = make_world()
-        world.says("pass")
+        world = race()
         world.review()
         raw = world.verdict(verdict="fail")
         merged, failed = together(world, World.merge, lambda mine, raw=raw: mine.decide(raw))
@@ -103,6 +120,7 @@ def test_a_merge_and_a_fail_at_once(make_world):
         assert failed.state == "fail" or failed.signal == "stale-diff", failed
         assert (merged.state == "merged") == (len(world.merges()) == 1), merged
         assert merged.state in ("merged", "fail")
+        world.end()
 
 
 def test_merges_of_processes(world):

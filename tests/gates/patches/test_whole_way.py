@@ -15,8 +15,10 @@ from endmark.patch_gate import NoSuchReviewer
 TWO = {"tests": command(), "security": command("security")}
 
 
-@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
-@pytest.mark.parametrize("head", ["topic", "aside", "octopus", "orphan-child"])
+@pytest.mark.parametrize(
+    ("head", "object_format"),
+    [("topic", "sha1"), ("aside", "sha256"), ("octopus", "sha1"), ("orphan-child", "sha256")],
+)
 def test_reviewed_and_merged(make_world, object_format, head):
     world = make_world(object_format=object_format)
     world.says("pass")

@@ -94,7 +94,7 @@ def _import(folder, first):
 class World:
     """Everything a test does to the gate, in this process. The command line's own tests start processes."""
 
-    def __init__(self, folder, rules=None, object_format="sha1", files=None, environ=None):
+    def __init__(self, folder, rules=None, object_format="sha1", files=None, environ=None, ledger=None):
         self.folder = folder
         self.repo = folder / "repo.git"
         self.home = folder / "home"
@@ -102,14 +102,23 @@ class World:
             build(self.repo, rules, object_format, files)
             self.home.mkdir()
         self.environ = {**os.environ, "HOME": str(self.home), **(environ or {})}
-        self.path = folder / "ledger.db"
+        self.path = ledger or folder / "ledger.db"
         self.ledger = Ledger.open(self.path, create=True, timeout=5.0)
         self.book = PatchBook(self.ledger)
         self.time = START
         self.git_program = Git(os.environ)
+        self.ended = False
+        self._changes: dict[Any, Any] = {}
 
     def close(self):
         self.ledger.close()
+
+    def end(self):
+        """Look at everything for the last time."""
+        if not self.ended:
+            self.ended = True
+            self.is_sound()
+            self.close()
 
     def clock(self):
         self.time += timedelta(milliseconds=1)
@@ -160,9 +169,13 @@ class World:
             return settle_merges(self.book, gate, os.path.realpath(self.repo), self.clock)
 
     def change(self, base="main", head="topic", ref=None):
-        gate, place = self.at(base, head, ref)
-        with gate:
-            return read_case(gate, place).change
+        """The change as it is now; git is asked once for the same two commits."""
+        commits = (git(self.repo, "rev-parse", base, head), base, ref)
+        if commits not in self._changes:
+            gate, place = self.at(base, head, ref)
+            with gate:
+                self._changes[commits] = read_case(gate, place).change
+        return self._changes[commits]
 
     def verdict(self, base="main", head="topic", **changes):
         """A whole verdict on a change, sealed."""
