@@ -7,22 +7,20 @@ same body give the same bytes, anywhere. `parse(str(fault)) == fault`.
 import re
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 
-from endmark.drills import edges, lies
-from endmark.drills.edges import Shape
-
-_BIGGEST = 10  # digits of a number in a text form
+from endmark.drills import damage, lies
+from endmark.drills.body import Body as Body
+from endmark.drills.body import DoesNotFit as DoesNotFit
+from endmark.drills.body import Part as Part
+from endmark.drills.body import Pause as Pause
+from endmark.drills.body import has as _has
 
 
 class BadFault(ValueError):
     """A text that is no fault. One sentence says what was found and what is one."""
-
-
-class DoesNotFit(ValueError):
-    """The fault cannot be played on this body. One clause says why."""
 
 
 class End(StrEnum):
@@ -32,34 +30,6 @@ class End(StrEnum):
     FIN = "fin"
     SHORT = "short"
     RST = "rst"
-
-
-class Pause(NamedTuple):
-    """Nothing is sent for so many seconds; None: until the other side gives up."""
-
-    seconds: float | None
-
-
-class Body(msgspec.Struct, frozen=True):
-    """A whole body, after the transfer coding was undone, and what is known of it."""
-
-    data: bytes
-    content_type: str = ""
-    wire: str | None = None
-
-    @property
-    def shape(self) -> Shape:
-        return edges.shape_of(self.data, self.content_type, self.wire)
-
-    def events(self) -> list[bytes]:
-        """Raises DoesNotFit where the body is not made of events."""
-        shape = self.shape
-        if shape not in edges.STREAMS:
-            raise DoesNotFit(f"the body is {shape.value}, and this fault needs events")
-        return edges.events(self.data, shape)
-
-
-Part = bytes | Pause
 
 
 class Fault(Protocol):
@@ -184,19 +154,37 @@ class Broken(msgspec.Struct, frozen=True):
         return str(self.fault) if self.end is End.POLITE else f"{self.fault}/{self.end}"
 
 
+class Both(msgspec.Struct, frozen=True):
+    """`flip:17.3~cut:20`: one fault, and another one of what the first left."""
+
+    first: Fault
+    second: Fault
+
+    def __str__(self) -> str:
+        return f"{self.first}~{self.second}"
+
+    def play(self, body: Body) -> list[Part]:
+        parts = self.first.play(body)
+        if not all(isinstance(part, bytes) for part in parts):
+            raise DoesNotFit("only the last of two faults can stall")
+        left = b"".join(part for part in parts if isinstance(part, bytes))
+        return self.second.play(msgspec.structs.replace(body, data=left))
+
+
 # Each kind of fault: the pattern of its text form, how the value is made of the groups, and an example.
 _FORMS: tuple[tuple[str, Callable[..., Fault], str], ...] = (
-    (r"cut:(\d+)", lambda at: Cut(int(at)), "cut:1882"),
-    (r"flip:(\d+)\.([0-7])", lambda at, bit: Flip(int(at), int(bit)), "flip:17.3"),
+    (r"cut:(\d{1,10})", lambda at: Cut(int(at)), "cut:1882"),
+    (r"flip:(\d{1,10})\.([0-7])", lambda at, bit: Flip(int(at), int(bit)), "flip:17.3"),
     (r"terminal-", DropTerminal, "terminal-"),
-    (r"edge:(\d+)", lambda count: Edge(int(count)), "edge:3"),
-    (r"dup:(\d+)", lambda index: Duplicate(int(index)), "dup:2"),
+    (r"edge:(\d{1,10})", lambda count: Edge(int(count)), "edge:3"),
+    (r"dup:(\d{1,10})", lambda index: Duplicate(int(index)), "dup:2"),
     (
-        r"stall:(\d+)(?:\+(\d+(?:\.\d+)?)(-?))?",
+        r"stall:(\d{1,10})(?:\+(\d{1,10}(?:\.\d{1,10})?)(-?))?",
         lambda at, seconds, end: Stall(int(at), float(seconds), not end) if seconds else Stall(int(at)),
         "stall:34",
     ),
-    (r"lie:(\d+)", lambda at: Lie(int(at)), "lie:1882"),
+    (r"lie:(\d{1,10})", lambda at: Lie(int(at)), "lie:1882"),
+    *damage.FORMS,
 )
 
 # The faults that have one for every place, for a sweep: how many places a body has, and the fault at one of them.
@@ -211,11 +199,13 @@ SWEEPS: dict[str, tuple[Callable[[Body], int], Callable[[int], Fault]]] = {
 
 def parse(text: str) -> Fault:
     """The fault that a text names. Raises BadFault."""
-    if not any(len(number) > _BIGGEST for number in re.findall(r"\d+", text)):
-        for pattern, make, _ in _FORMS:
-            found = re.fullmatch(pattern, text, re.ASCII)
-            if found is not None:
-                return make(*found.groups())
+    first, both, second = text.partition("~")
+    if both:
+        return Both(parse(first), parse(second))
+    for pattern, make, _ in _FORMS:
+        found = re.fullmatch(pattern, text, re.ASCII)
+        if found is not None:
+            return make(*found.groups())
     examples = ", ".join(example for _, _, example in _FORMS)
     raise BadFault(f"{text[:40]!a} is no fault; something like {examples} was expected")
 
@@ -228,8 +218,3 @@ def parse_broken(text: str) -> Broken:
     if end not in tuple(End):
         raise BadFault(f"{end[:40]!a} is no end of a body; one of {', '.join(End)} was expected")
     return Broken(parse(fault), End(end))
-
-
-def _has(wanted: int, found: int, what: str) -> None:
-    if wanted > found:
-        raise DoesNotFit(f"the body has {found:,} {what}, the fault needs {wanted:,}")
