@@ -6,6 +6,7 @@ Nothing here judges a payload or reads a part of one: a text that is not one str
 import hashlib
 import re
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from endmark.core import mc1, strictjson
@@ -68,7 +69,7 @@ def spans(data: bytes, content_edges: list[int]) -> list[Span]:
     payload = of(data)
     named = [Span(member.key, member.start, member.end) for member in payload.members]
     if not named and len(content_edges) > 2:
-        pairs = zip(content_edges, content_edges[1:], strict=False)
+        pairs = pairwise(content_edges)
         named = [Span(f"event {at}", start, end) for at, (start, end) in enumerate(pairs)]
     return [span for span in (payload.header, *named, payload.sentinel) if span is not None]
 

@@ -1,0 +1,1 @@
+"""What a sweep found: for people at a terminal, as a picture, and for programs."""
