@@ -133,10 +133,14 @@ class Progress:
         if now - self._began < _SHOWN_AFTER or now - self._drawn < _REDRAWN_EVERY:
             return
         self._drawn = now
-        how_far = f"{self._done:,} of {self._total:,}" if self._total else ""
-        line = f"{self.stages[0]}  {how_far}  {now - self._began:.0f} s"
+        line = self.line(self._done, self._total, now - self._began)
         _write(f"\r{line:<{self._width}}")
         self._width = len(line)
+
+    def line(self, done: int, total: int, seconds: float) -> str:
+        """What it says."""
+        how_far = f"{done:,} of {total:,}" if total else ""
+        return f"{self.stages[0]}  {how_far}  {seconds:.0f} s"
 
     def clear(self) -> None:
         """Take the line away again."""

@@ -17,15 +17,17 @@ _COLOURS = {"r": "green", "A": "red", "E": "magenta", "c": "yellow", "h": "blue"
 _MOST_ROWS = 40
 _MOST_HOLES = 12
 _LEFT = 8
+_LONGEST_PASTE = 400
 
 
 def show(report: Report, width: int, paint: Paint = lambda text, colour: text, again: str = "") -> str:
-    """The whole report. `width` in columns; `again` is the command line that a hole's fault is added to."""
+    """The whole report. `width` in columns; `again` is a command line with `{}` where `--only` goes."""
     swept = report.swept
     lines = [_verdict(report, paint), _counts(swept)]
-    for strip in strips.strips(swept):
+    drawn = strips.strips(swept) if swept.tried else []
+    for strip in drawn:
         lines += ["", *_map(strip, strips.spans(swept), max(24, width), paint)]
-    if any(swept.cells) and strips.strips(swept):
+    if drawn:
         lines += ["", _legend(swept, paint)]
     lines += _holes(report.holes, width, again)
     lines += _others(swept)
@@ -121,8 +123,8 @@ def _holes(holes: tuple[Hole, ...], width: int, again: str) -> list[str]:
     if len(holes) > _MOST_HOLES:
         lines.append(f"  and {len(holes) - _MOST_HOLES:,} more; --json lists them all")
     if again:
-        first = next((hole for hole in holes if hole.minimised is not None), holes[0])
-        lines += ["", "See one again:", f"  {again} --only {_short(str(first.minimised or first.fault), 400)}"]
+        small = [text for hole in holes if (text := str(hole.minimised or "")) and len(text) <= _LONGEST_PASTE]
+        lines += ["", "See one again:", f"  {again.format(f'--only {small[0] if small else holes[0].fault}')}"]
     return lines
 
 

@@ -40,6 +40,7 @@ VERBS = {
         "reaudit": "Which records of an old gate's log prove nothing.",
     },
     "Drills": {
+        "drill": "Break a payload at every byte: what does a gate take for whole?",
         "proxy": "Guard a provider's answers, or break them on purpose.",
     },
     "Reference": {

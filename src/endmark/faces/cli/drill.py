@@ -1,0 +1,126 @@
+"""`endmark drill`: break a payload in every way, and see what a gate takes for whole."""
+
+from typing import Any
+
+import click
+
+from endmark.faces.cli import at_drill
+from endmark.faces.cli.common import Result, Verb
+
+
+@click.group("drill")
+def command() -> None:
+    """Break a whole payload at every byte, and see at which ones a gate takes it for whole.
+
+    The whole payload is given first and must be accepted, and again after each batch of faults: a drill that cannot
+    fail proves nothing. Exit code 0: no hole. 1: holes, or it is inconclusive.
+
+    \b
+    Example:
+      endmark drill command --payload good.json -- ./gate --strict
+    """
+
+
+@command.command("command", cls=Verb)
+@at_drill.PAYLOAD
+@at_drill.WIRE
+@at_drill.options(world=True)
+@click.argument("argv", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+def of_command(payload: str, wire: str | None, argv: tuple[str, ...], **given: Any) -> Result:
+    """Drill any command. It gets the bytes on standard input, or in a file whose name takes the place of {}.
+
+    Exit 0 is an acceptance, any other exit a refusal, a signal a crash. With --effect the world is looked at too: an
+    error that was reported is no proof that nothing was written. --reset sets that world back before every fault.
+
+    \b
+    Examples:
+      endmark drill command --payload good.json -- python gate.py
+      endmark drill command --payload plan.mc1 --faults cuts,flips --effect 'sqlite3 app.db .dump' \\
+        --reset 'cp clean.db app.db' -- ./apply {} app.db
+      endmark drill command --payload good.json --only cut:1882 -- python gate.py
+    """
+    from endmark.drills.targets.command import CommandTarget
+
+    target = CommandTarget(argv=argv, limit=given["limit"], rules=at_drill.rules_of(given))
+    return at_drill.run(
+        target, at_drill.body_of(payload, given, wire), given, default="cuts,keys,sentinel", verb="command"
+    )
+
+
+@command.command("python", cls=Verb)
+@click.argument("call", metavar="MODULE:FUNCTION")
+@at_drill.PAYLOAD
+@at_drill.WIRE
+@click.option("--text", is_flag=True, help="The function takes a string, not bytes.")
+@at_drill.options(world=True)
+def of_python(call: str, payload: str, wire: str | None, text: bool, **given: Any) -> Result:
+    """Drill a Python callable, in a process of its own. It gets the bytes; to return is to accept.
+
+    ValueError, and any exception that is not Python's own, is a refusal; a KeyError or another of Python's own is a
+    crash, unless --refused-if raises:KeyError says otherwise.
+
+    \b
+    Examples:
+      endmark drill python mygate:parse --payload good.json
+      endmark drill python json:loads --payload good.json --faults cuts,flips,keys
+    """
+    from endmark.drills.targets.calling import PythonTarget, find
+
+    find(call)
+    target = PythonTarget(call=call, text=text, rules=at_drill.rules_of(given))
+    return at_drill.run(
+        target, at_drill.body_of(payload, given, wire), given, default="cuts,closes,keys,sentinel", verb="python"
+    )
+
+
+def _own(gate: Any, payload: str, given: dict[str, Any], wire: str | None = None, tool: str | None = None) -> Result:
+    from endmark.drills.targets.inprocess import GateTarget
+
+    body = at_drill.body_of(payload, given, wire)
+    default = "cuts,events,dups,terminal,gaps,mutations" if gate == "stream" else "cuts,flips,keys,sentinel,gaps"
+    target = GateTarget(gate=gate, wire=wire, tool=tool)
+    return at_drill.run(target, body, given, default=default, verb=gate, own_gate=True)
+
+
+@command.command("plan", cls=Verb)
+@at_drill.PAYLOAD
+@at_drill.options(world=False)
+def of_plan(payload: str, **given: Any) -> Result:
+    """Drill endmark's own proof of a plan, in this process.
+
+    In an MC1 envelope nothing may be accepted. A bare plan has ids that its digest does not cover, and a witness form
+    proves its end only: what is accepted there is told.
+
+    \b
+    Example:
+      endmark drill plan --payload plan.mc1 --faults cuts,flips,mutations:100000
+    """
+    return _own("plan", payload, given)
+
+
+@command.command("verdict", cls=Verb)
+@at_drill.PAYLOAD
+@at_drill.options(world=False)
+def of_verdict(payload: str, **given: Any) -> Result:
+    """Drill endmark's own proof of a verdict, in this process.
+
+    \b
+    Example:
+      endmark drill verdict --payload verdict.mc1
+    """
+    return _own("verdict", payload, given)
+
+
+@command.command("stream", cls=Verb)
+@at_drill.PAYLOAD
+@click.option("--wire", metavar="NAME", required=True, help="The format, e.g. anthropic or openai-chat+vllm.")
+@click.option("--tool", metavar="NAME", help="The tool whose call is wanted; without it the answer's text.")
+@at_drill.options(world=False)
+def of_stream(payload: str, wire: str, tool: str | None, **given: Any) -> Result:
+    """Drill endmark's own reading of a captured stream, every cut of it ended politely by its transport.
+
+    \b
+    Example:
+      endmark drill stream --payload answer.sse --wire anthropic --tool apply_schema
+    """
+    return _own("stream", payload, given, wire, tool)
