@@ -13,6 +13,7 @@ from endmark.core import mc1, strictjson
 from endmark.core.refusal import Refused
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+_LONG = 64  # bytes of a list that is worth to be shown in parts
 _HEADER = re.compile(rb"MC1 [0-9]{1,10} [0-9a-f]{64}\n")
 
 
@@ -67,11 +68,30 @@ def of(data: bytes) -> Payload:
 def spans(data: bytes, content_edges: list[int]) -> list[Span]:
     """What stands under a map of `data`: header, keys and sentinel of a JSON body, else its events, else nothing."""
     payload = of(data)
-    named = [Span(member.key, member.start, member.end) for member in payload.members]
+    named = [span for member in payload.members for span in _named(payload, member)]
     if not named and len(content_edges) > 2:
         pairs = pairwise(content_edges)
         named = [Span(f"event {at}", start, end) for at, (start, end) in enumerate(pairs)]
     return [span for span in (payload.header, *named, payload.sentinel) if span is not None]
+
+
+def _named(payload: Payload, member: Member) -> list[Span]:
+    """A key with its value; a long list as the parts of it."""
+    whole = Span(member.key, member.start, member.end)
+    inside = [token for token in payload.tokens if member.value <= token.start < member.end]
+    if inside[0].name != "[" or member.end - member.start < _LONG:
+        return [whole]
+    found: list[Span] = []
+    depth, start, end = 0, -1, 0
+    for token in inside:
+        if depth == 1 and start >= 0 and token.name in (",", "]"):
+            found.append(Span(f"{member.key}[{len(found)}]", start, end))
+            start = -1
+        elif depth == 1 and start < 0:
+            start = token.start
+        depth += (token.name in "{[") - (token.name in "}]")
+        end = token.end
+    return found or [whole]
 
 
 def reseal(data: bytes) -> bytes:

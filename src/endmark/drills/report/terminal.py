@@ -67,15 +67,18 @@ def _map(strip: Strip, spans: list[Span], width: int, paint: Paint) -> list[str]
     columns = max(8, width - _LEFT)
     columns -= columns % 8
     size = len(strip.cells)
-    step = max(1, -(-size // (columns * _MOST_ROWS)))
+    rows = _MOST_ROWS if set(strip.cells) - set("r-.") else 1  # where nothing happened, one look is enough
+    step = max(1, -(-size // (columns * rows)))
     cells = [strips.worst(strip.cells[at : at + step]) for at in range(0, size, step)]
     lines = [f"{strip.title} each byte" + (f", {step:,} bytes a cell, the worst shown" if step > 1 else "")]
+    before = ""
     for first in range(0, len(cells), columns):
         row = cells[first : first + columns]
         lines.append(f"{first * step:>{_LEFT - 1}} {_painted(row, paint)}")
         under = _under(spans, first * step, len(row), step)
-        if under.strip():
+        if under.strip() and under != before:
             lines.append(f"{'':{_LEFT}}{under}".rstrip())
+        before = under
     return lines
 
 

@@ -14,7 +14,7 @@ from endmark.core.refusal import CannotTry
 from endmark.drills.body import Body
 from endmark.drills.families import Family
 from endmark.drills.sweep.batch import Batch, Bench
-from endmark.drills.sweep.world import Commands
+from endmark.drills.sweep.world import Worlds
 from endmark.drills.targets.answer import Answer, Seen, Target
 
 _PATIENCE = 10.0  # seconds beside the limit, for a start, a reset, a look
@@ -34,7 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     target: Target
     body: Body
     families: tuple[Family, ...]
-    commands: Commands
+    commands: Worlds
     limit: float
     stop_on_hole: bool = False
 

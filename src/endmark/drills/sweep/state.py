@@ -71,7 +71,7 @@ def _identity(job: Job) -> dict[str, Any]:
         "wire": job.body.wire or "",
         "faults": [family.spec for family in job.families],
         "seeds": [family.seed for family in job.families],
-        "world": [job.commands.effect or "", job.commands.counter or "", job.commands.reset or ""],
+        "world": repr(job.commands),
         "rules": repr(getattr(job.target, "rules", "")),
     }
 

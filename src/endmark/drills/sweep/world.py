@@ -26,6 +26,15 @@ class World(Protocol):
         """A cheap look, for after each fault."""
 
 
+class Worlds(Protocol):
+    """Opens the world of each worker, if there `is_any`."""
+
+    @property
+    def is_any(self) -> bool: ...
+
+    def open(self, worker: int) -> World: ...
+
+
 class Commands(msgspec.Struct, frozen=True, kw_only=True):
     """Shell commands. `{worker}` in one is the number of the worker. `limit` in seconds."""
 
@@ -79,7 +88,7 @@ class CommandWorld:
 
 
 class Functions:
-    """Functions of a test: `effect` returns something that compares equal while nothing changed."""
+    """Functions of a test, in its own process: `effect` returns something that compares equal while nothing changed."""
 
     def __init__(self, effect: Callable[[], object] | None, reset: Callable[[], object] | None) -> None:
         self._effect = effect
@@ -87,6 +96,10 @@ class Functions:
         self.resets = reset is not None
         self.looks = effect is not None
         self.counts = False
+        self.is_any = self.resets or self.looks
+
+    def open(self, worker: int) -> "Functions":
+        return self
 
     def reset(self) -> None:
         if self._reset is not None:

@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -68,6 +68,16 @@ class CallPlayer:
 
     def close(self) -> None:
         """There is nothing to leave behind."""
+
+
+class HereTarget(NamedTuple):
+    """A player that is opened already, in this process only."""
+
+    name: str
+    player: CallPlayer
+
+    def open(self, worker: int) -> CallPlayer:
+        return self.player
 
 
 def find(call: str) -> Callable[[Any], object]:

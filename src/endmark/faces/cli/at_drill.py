@@ -184,10 +184,9 @@ def _commands(given: dict[str, Any]) -> "Commands":
 
 def _workers(job: "Job", given: dict[str, Any], total: int, own_gate: bool) -> int | None:
     """More than one worker only where none can disturb another."""
-    from endmark.drills.sweep.world import Commands
     from endmark.drills.targets.command import WORKER
 
-    texts = [text for text in (job.commands.effect, job.commands.counter, job.commands.reset) if text is not None]
+    texts = [text for name in ("effect", "counter", "reset") if (text := given.get(name)) is not None]
     shared = any(WORKER not in text for text in texts)
     wanted: int | None = given["workers"]
     if wanted is not None and wanted > 1 and shared:
@@ -195,7 +194,6 @@ def _workers(job: "Job", given: dict[str, Any], total: int, own_gate: bool) -> i
             f"--workers {wanted}: workers would share one state; write {WORKER} into the commands, as in "
             f"'rm -f app{WORKER}.db'."
         )
-    assert isinstance(job.commands, Commands)  # noqa: S101  # for the types
     if own_gate:
         many = wanted if wanted is not None else (os.cpu_count() or 1) if total > _MANY else 1
         return many if many > 1 else None

@@ -3,9 +3,11 @@
 from typing import Any
 
 import click
+import msgspec
 
 from endmark.faces.cli import at_drill
-from endmark.faces.cli.common import Result, Verb
+from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.misuse import Misuse
 
 
 @click.group("drill")
@@ -124,3 +126,97 @@ def of_stream(payload: str, wire: str, tool: str | None, **given: Any) -> Result
       endmark drill stream --payload answer.sse --wire anthropic --tool apply_schema
     """
     return _own("stream", payload, given, wire, tool)
+
+
+@command.command("http", cls=Verb)
+@click.argument("url", metavar="URL")
+@at_drill.PAYLOAD
+@at_drill.WIRE
+@click.option("--method", metavar="METHOD", default="POST", show_default=True, help="Of each request.")
+@click.option("--header", "headers", metavar="NAME:VALUE", multiple=True, help="Sent with each request.")
+@at_drill.options(world=True)
+def of_http(url: str, payload: str, wire: str | None, method: str, headers: tuple[str, ...], **given: Any) -> Result:
+    """Drill any HTTP endpoint: the payload is the body of a request.
+
+    A status below 300 is an acceptance, one below 500 a refusal, 500 and more a crash, and so is a connection that is
+    closed without an answer. The families 'shorts' and 'fins' end the request itself badly; to hang up is then right.
+
+    \b
+    Examples:
+      endmark drill http http://127.0.0.1:8000/jobs --payload plan.mc1 --faults cuts,flips,shorts
+      endmark drill http http://127.0.0.1:8000/jobs --payload good.json --refused-if status:422 \\
+        --reset './fresh-database' --effect 'psql -Atc "select count(*) from jobs"'
+    """
+    from endmark.drills.targets.http import HttpTarget
+
+    pairs = tuple((name.strip(), value.strip()) for name, _, value in (text.partition(":") for text in headers))
+    target = HttpTarget(
+        url=url,
+        method=method.upper(),
+        headers=pairs,
+        limit=given["limit"],
+        rules=at_drill.rules_of(given),
+        watched=bool(given["effect"] or given["counter"]),
+    )
+    if any(not name or any(mark in name + value for mark in "\r\n") for name, value in pairs):
+        raise Misuse("--header: a name and a value were expected, as in 'Authorization: Bearer token'.")
+    return at_drill.run(
+        target, at_drill.body_of(payload, given, wire), given, default="cuts,keys,sentinel,shorts,fins", verb="http"
+    )
+
+
+@command.command("client", cls=Verb)
+@at_drill.PAYLOAD
+@at_drill.WIRE
+@click.option("--content-type", metavar="TYPE", help="Of the answer (default: by the wire, else JSON).")
+@at_drill.options(world=True)
+@click.argument("argv", metavar="-- CMD [ARG]...", nargs=-1, required=True, type=click.UNPROCESSED)
+def of_client(payload: str, wire: str | None, content_type: str | None, argv: tuple[str, ...], **given: Any) -> Result:
+    """Drill a client: it asks at {url}, gets a broken answer, and exit 0 says that it took that for whole.
+
+    \b
+    Example:
+      endmark drill client --payload answer.sse --wire openai-chat --faults cuts,terminal,fins \\
+        -- python examples/with_openai.py {url}/v1
+    """
+    from endmark.drills.targets.client import URL, ClientTarget, type_of
+
+    if not any(URL in word for word in argv):
+        raise Misuse(f"the client's command needs {URL}, the address where it is to ask.")
+    body = at_drill.body_of(payload, given, wire)
+    target = ClientTarget(
+        argv=argv,
+        content_type=type_of(body, content_type),
+        limit=given["limit"],
+        rules=at_drill.rules_of(given),
+    )
+    body = msgspec.structs.replace(body, content_type=target.content_type)
+    return at_drill.run(target, body, given, default="cuts,terminal,shorts,fins", verb="client")
+
+
+@command.command("peers", cls=Verb)
+@click.option("--payload", metavar="FILE|-", help="A whole payload (default: a small verdict).")
+@JSON
+def of_peers(payload: str | None) -> Result:
+    """How popular parsers do, where they are installed: at how many cuts each hands over an object as if it were whole.
+
+    \b
+    Example:
+      endmark drill peers
+    """
+    from endmark.drills import peers
+
+    rows = list(peers.rows(at_drill.body_of(payload, {"other": None}) if payload is not None else None))
+    wide = max(len(f"{row.name} {row.version}") for row in rows)
+    lines = [f"{'parser':<{wide}}   cuts  an object handed over  ... that reads pass"]
+    lines += [
+        f"{f'{row.name} {row.version}':<{wide}}  {row.tried:>5}  {_share(row.handed, row.tried):>21}  "
+        f"{_share(row.passed, row.tried):>19}"
+        for row in rows
+    ]
+    document = {"version": 1, "rows": [row._asdict() for row in rows], "exit_code": 0}
+    return Result("\n".join(map(str.rstrip, lines)), document)
+
+
+def _share(count: int, of: int) -> str:
+    return f"{count:,} ({count / of:.0%})" if count else "0"
