@@ -10,7 +10,8 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 
-from endmark.core import proof
+from endmark.core import mc1, proof, strictjson
+from endmark.drills import structure
 from endmark.drills.body import Body
 from endmark.drills.families import Family
 from endmark.drills.sweep.batch import Bench
@@ -21,7 +22,7 @@ VERDICT = b'{"verdict": "pass", "diff_sha": "9f2c41d07be3", "policy_version": "g
 
 
 class Peer(NamedTuple):
-    """A parser. `package` as it is installed, "" for Python's own; `call` as `module:function`, with `more` arguments."""
+    """A parser. `package` as it is installed, "" for Python's own; `call` as `module:function`, `more` arguments."""
 
     name: str
     package: str
@@ -45,7 +46,10 @@ PEERS = (
 
 
 class Row(NamedTuple):
-    """Of `tried` faults: at how many an object came, at how many one whose verdict reads `pass`, and what crashed."""
+    """Of `tried` faults: at how many an object came, at how many one whose verdict reads `pass`, and what crashed.
+
+    `control`: empty, or what became of the whole payload instead of being handed over.
+    """
 
     name: str
     version: str
@@ -53,6 +57,7 @@ class Row(NamedTuple):
     handed: int
     passed: int
     crashed: int
+    control: str
 
 
 def rows(body: Body | None = None, limit: float = 5.0) -> Iterator[Row]:
@@ -63,7 +68,8 @@ def rows(body: Body | None = None, limit: float = 5.0) -> Iterator[Row]:
         parse = _found(peer) if found is not None else None
         if parse is not None and found is not None:
             yield _row(peer.name, found, parse, payload, limit)
-    yield _row("endmark.check", _version("endmark") or "", _endmark, payload, limit)
+    whole = payload.data if structure.is_envelope(payload.data) else mc1.seal(payload.data)
+    yield _row("endmark.check, sealed", _version("endmark") or "", _endmark, Body(whole), limit)
 
 
 def _row(name: str, its_version: str, parse: Callable[[str], Any], body: Body, limit: float) -> Row:
@@ -82,12 +88,15 @@ def _row(name: str, its_version: str, parse: Callable[[str], Any], body: Body, l
     batch = Bench(player, None, body, limit).play(Family("cuts"), numbers)
     handed = batch.cells.count(ord(Answer.ACCEPTED.value))
     passes.discard(body.data.decode())
-    return Row(name, its_version, len(numbers), handed, len(passes), batch.cells.count(ord(Answer.CRASHED.value)))
+    crashed = batch.cells.count(ord(Answer.CRASHED.value))
+    return Row(name, its_version, len(numbers), handed, len(passes), crashed, batch.control)
 
 
 def _endmark(text: str) -> object:
-    proof.prove(text.encode())
-    return {"proven": True}
+    raw = text.encode()
+    envelope = mc1.read(raw)
+    proof.prove(raw)
+    return strictjson.loads(raw, envelope.start, envelope.end)
 
 
 def _found(peer: Peer) -> Callable[[str], Any] | None:

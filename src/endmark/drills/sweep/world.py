@@ -98,6 +98,9 @@ class Functions:
         self.counts = False
         self.is_any = self.resets or self.looks
 
+    def __repr__(self) -> str:
+        return "functions"  # the same in every process, for a state file
+
     def open(self, worker: int) -> "Functions":
         return self
 

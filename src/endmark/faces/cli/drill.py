@@ -211,7 +211,7 @@ def of_peers(payload: str | None) -> Result:
     lines = [f"{'parser':<{wide}}   cuts  an object handed over  ... that reads pass"]
     lines += [
         f"{f'{row.name} {row.version}':<{wide}}  {row.tried:>5}  {_share(row.handed, row.tried):>21}  "
-        f"{_share(row.passed, row.tried):>19}"
+        f"{_share(row.passed, row.tried):>19}{'  the whole was ' + row.control if row.control else ''}"
         for row in rows
     ]
     document = {"version": 1, "rows": [row._asdict() for row in rows], "exit_code": 0}
