@@ -73,6 +73,7 @@ def test_keys_and_sentinel():
 
 
 def test_splices_need_another_payload():
+    assert BARE.other is not None
     assert texts("splices", PLAN) == []
     found = [of_data(Family("splices").fault(BARE, n), BARE) for n in range(Family("splices").count(BARE))]
     assert BARE.data[:20] + BARE.other[20:] in found

@@ -8,7 +8,7 @@ from tests.core import payloads
 from tests.drills.sweeping import VERDICT, calling, command, counts, drill, holes, shell, texts
 
 from endmark.core import mc1, strictjson
-from endmark.core.refusal import CannotTry, Refused
+from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.drills.body import Body
 from endmark.drills.sweep import state
 from endmark.drills.sweep.world import Commands
@@ -133,7 +133,8 @@ def test_what_the_counter_does_not_see_the_dump_of_the_batch_does():
 
 
 def test_an_effect_that_does_not_come_again_makes_its_batch_inconclusive():
-    rows, once = [], []
+    rows: list[int] = []
+    once: list[int] = []
 
     def gate(data):
         if len(data) == 5 and not once:
@@ -179,7 +180,7 @@ def test_exceptions_of_python_itself_are_crashes():
         if data == SMALL:
             return
         kind = raised.get(len(data), ValueError)
-        raise kind("unused", 0) if kind is Refused else kind("no")
+        raise Refused(Signal.EMPTY, 0) if kind is Refused else kind("no")
 
     swept = calling(gate, SMALL)
     assert texts(swept, Answer.CRASHED) == ["cut:2", "cut:5", "cut:6"]
@@ -213,6 +214,7 @@ def dies(data):
     return json.loads(data)
 def deaf(data):
     if len(data) == 5:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
         ctypes.PyDLL(None).sleep(60)
     return json.loads(data)
 """

@@ -34,7 +34,7 @@ class Drilled:
 def drill(
     parser: Callable[[Any], object],
     payload: bytes | str,
-    faults: str = "cuts,flips,closes,keys,sentinel",
+    faults: str = "cuts",
     *,
     effect: Callable[[], object] | None = None,
     reset: Callable[[], object] | None = None,

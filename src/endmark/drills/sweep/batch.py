@@ -9,7 +9,7 @@ from endmark.core.refusal import CannotTry, Refused
 from endmark.drills import structure
 from endmark.drills.body import Body, DoesNotFit
 from endmark.drills.families import Family, of_data
-from endmark.drills.faults import Broken
+from endmark.drills.faults import Broken, End
 from endmark.drills.sweep.watchdog import Hung, Watchdog
 from endmark.drills.sweep.world import World
 from endmark.drills.targets.answer import Answer, Player, Seen
@@ -107,11 +107,11 @@ class Bench:
             return Seen(Answer.INCONCLUSIVE, fault.detail)
 
     def _no_harm(self, broken: Broken) -> bool:
-        """Whether a fault left the bytes as they were, or the same JSON spelled in another way."""
-        if broken.end != "polite":
+        """Whether a fault left a whole payload, or the same JSON spelled in another way."""
+        if broken.end is not End.POLITE:
             return False
         data = of_data(broken, self.body)
-        return data == self.body.data or structure.same_value(data, self.body.data)
+        return data in (self.body.data, self.body.other) or structure.same_value(data, self.body.data)
 
     # --- at speed
 

@@ -5,6 +5,7 @@ import ssl
 import struct
 import time
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,18 +40,36 @@ class HttpTarget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Response:
-    """What the parser tells."""
+    """What the parser tells. `status` is 0 until a final answer is whole."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Any) -> None:
+        self.parser = make(self)
         self.body = bytearray()
-        self.complete = False
+        self.status = 0
+        self.keeps = self.framed = self.until_close = False
 
     def on_body(self, data: bytes) -> None:
         if len(self.body) < _LONGEST:
             self.body += data
 
     def on_message_complete(self) -> None:
-        self.complete = True
+        status = self.parser.get_status_code()
+        if status >= 200 and not self.status:  # and no interim answer, such as 100
+            self.status = status
+            self.keeps = self.parser.should_keep_alive()  # the parser knows it now, and later no more
+
+    def on_headers_complete(self) -> None:
+        self.body.clear()
+        self.until_close = self.framed is False and self.parser.get_status_code() >= 200
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.framed = self.framed or name.lower() in (b"content-length", b"transfer-encoding")
+
+    def end(self, began: bool) -> None:
+        """The connection has ended. Raises _Gone, but where that is the end of the body."""
+        if not self.until_close:
+            raise _Gone(began)
+        self.status = self.parser.get_status_code()
 
 
 class _Gone(Exception):
@@ -173,13 +192,9 @@ class HttpPlayer:
 
     def _answer(self, connection: socket.socket, until: float) -> tuple[Seen, bool]:
         """The answer, and whether the connection may be kept."""
-        response = _Response()
-        parser = self._parser(response)
+        response = _Response(self._parser)
         began = False
-        while not response.complete or parser.get_status_code() < 200:
-            if response.complete:  # an interim answer, such as 100
-                response = _Response()
-                parser = self._parser(response)
+        while not response.status:
             left = until - time.monotonic()
             if left <= 0:
                 raise TimeoutError
@@ -189,12 +204,11 @@ class HttpPlayer:
             except (ConnectionResetError, BrokenPipeError):
                 data = b""
             if not data:
-                if began and parser.get_status_code() >= 200 and not parser.should_keep_alive():
-                    break  # a body that the close of its connection ends
-                raise _Gone(began)
+                response.end(began)
+                break
             began = True
             try:
-                parser.feed_data(data)
+                response.parser.feed_data(data)
             except self._fault:
                 return Seen(Answer.CRASHED, "an answer that is no HTTP"), False
-        return self._target.rules.of_status(parser.get_status_code(), bytes(response.body)), parser.should_keep_alive()
+        return self._target.rules.of_status(response.status, bytes(response.body)), response.keeps

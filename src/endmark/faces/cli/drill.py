@@ -8,6 +8,7 @@ import msgspec
 from endmark.faces.cli import at_drill
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
+from endmark.faces.terminal import say
 
 
 @click.group("drill")
@@ -44,9 +45,7 @@ def of_command(payload: str, wire: str | None, argv: tuple[str, ...], **given: A
     from endmark.drills.targets.command import CommandTarget
 
     target = CommandTarget(argv=argv, limit=given["limit"], rules=at_drill.rules_of(given))
-    return at_drill.run(
-        target, at_drill.body_of(payload, given, wire), given, default="cuts,keys,sentinel", verb="command"
-    )
+    return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts", verb="command")
 
 
 @command.command("python", cls=Verb)
@@ -70,16 +69,20 @@ def of_python(call: str, payload: str, wire: str | None, text: bool, **given: An
 
     find(call)
     target = PythonTarget(call=call, text=text, rules=at_drill.rules_of(given))
-    return at_drill.run(
-        target, at_drill.body_of(payload, given, wire), given, default="cuts,closes,keys,sentinel", verb="python"
-    )
+    return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts", verb="python")
 
 
 def _own(gate: Any, payload: str, given: dict[str, Any], wire: str | None = None, tool: str | None = None) -> Result:
+    from endmark.drills import structure
     from endmark.drills.targets.inprocess import GateTarget
 
     body = at_drill.body_of(payload, given, wire)
-    default = "cuts,events,dups,terminal,gaps,mutations" if gate == "stream" else "cuts,flips,keys,sentinel,gaps"
+    default = "cuts,events,terminal" if gate == "stream" else "cuts,flips,tokens,keys,sentinel,gaps,mutations"
+    if gate != "stream" and not structure.is_envelope(body.data):
+        default = "cuts,closes"
+        say(
+            "endmark: no envelope: only cuts are tried; --faults flips shows what the digest of a bare plan leaves out."
+        )
     target = GateTarget(gate=gate, wire=wire, tool=tool)
     return at_drill.run(target, body, given, default=default, verb=gate, own_gate=True)
 
@@ -160,9 +163,7 @@ def of_http(url: str, payload: str, wire: str | None, method: str, headers: tupl
     )
     if any(not name or any(mark in name + value for mark in "\r\n") for name, value in pairs):
         raise Misuse("--header: a name and a value were expected, as in 'Authorization: Bearer token'.")
-    return at_drill.run(
-        target, at_drill.body_of(payload, given, wire), given, default="cuts,keys,sentinel,shorts,fins", verb="http"
-    )
+    return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts,shorts,fins", verb="http")
 
 
 @command.command("client", cls=Verb)
