@@ -260,11 +260,13 @@ def _names(policy: Policy, ref: str) -> bool:
 
 
 def _folded(name: str) -> str:
+    """A name without what some file system overlooks: case, composition, characters that cannot be seen."""
     if name.isascii():
         return name.lower()
-    from unicodedata import normalize
+    from unicodedata import category, normalize
 
-    return normalize("NFKC", normalize("NFKC", name).casefold())
+    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    return normalize("NFKC", seen.casefold())
 
 
 def _no(detail: str) -> Refused:
