@@ -17,8 +17,6 @@ from endmark.core.states import Review
 from endmark.effects.git import Block, Gate, read_file
 from endmark.ledger.patch_entry import Answer
 from endmark.patch_case import Case, Place
-from endmark.seal import seal
-from endmark.sources.reviewer import asking
 
 COMPLETE = frozenset({Review.PASS, Review.FAIL})
 _FILES_MOST = 16 * 1024 * 1024  # bytes of one file that a command brings along
@@ -44,6 +42,8 @@ class Reviewers:
 
     def check(self, place: Place) -> None:
         """Raise CannotTry where a reviewer of the branch could not be asked at all: a key or a file is not there."""
+        from endmark.sources.reviewer import asking  # only who asks pays for it
+
         for reviewer in place.policy.reviewers_of(place.branch):
             asking.key_of(reviewer, self._environ)
             self.instructions(place, reviewer)
@@ -87,6 +87,9 @@ class Reviewers:
 
     def ask(self, reviewer: Reviewer, place: Place, shown: Shown) -> Reply:
         """Ask once. Raises Refused for no answer, and for one that is not proven whole."""
+        from endmark.seal import seal
+        from endmark.sources.reviewer import asking
+
         try:
             reply = asking.ask(
                 reviewer,
