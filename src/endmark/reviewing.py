@@ -31,14 +31,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reviewers:
-    """The reviewers of a policy, asked one by one. `environ`: where their keys stand.
+    """The reviewers of a policy, asked one by one. `environ`: where their keys stand. `stop`: who wants it to end.
 
     Their instructions and files come from the base commit, or the server where a path begins with `/`.
     """
 
-    def __init__(self, gate: Gate, environ: Mapping[str, str]) -> None:
+    def __init__(self, gate: Gate, environ: Mapping[str, str], stop: Callable[[], str | None] = lambda: None) -> None:
         self._gate = gate
         self._environ = environ
+        self._stop = stop
 
     def check(self, place: Place) -> None:
         """Raise CannotTry where a reviewer of the branch could not be asked at all: a key or a file is not there."""
@@ -97,6 +98,7 @@ class Reviewers:
                 asking.limits_of(place.branch),
                 environ=self._environ,
                 files=self._files(place, reviewer),
+                stop=self._stop,
             )
         except CannotTry as fault:
             raise Refused(Signal.UNREACHABLE, 0, None, fault.detail.rstrip(".")) from None
