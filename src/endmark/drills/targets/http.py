@@ -4,7 +4,6 @@ import socket
 import ssl
 import struct
 import time
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -144,8 +143,12 @@ class HttpPlayer:
             self._kept = self._connect()
         connection, keeps = self._kept, False
         try:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it took all
+            try:
                 connection.sendall(request)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # it may have answered before it took all
+            except BlockingIOError:
+                raise TimeoutError from None
             seen, keeps = self._answer(connection, until)
             return seen
         finally:
@@ -176,7 +179,7 @@ class HttpPlayer:
                 seen, _ = self._answer(connection, until)
             except (_Gone, BrokenPipeError, ConnectionResetError):
                 return Seen(Answer.REFUSED, "hung up")
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 return Seen(Answer.HUNG, f"no answer within {self._target.limit:g} s")
             return seen
 
@@ -186,7 +189,14 @@ class HttpPlayer:
         try:
             made = socket.create_connection((self._host, self._port), self._target.limit)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return made if self._tls is None else self._tls.wrap_socket(made, server_hostname=self._host)
+            if self._tls is not None:
+                return self._tls.wrap_socket(made, server_hostname=self._host)
+            # The system's own time limit spares a call before every one that reads.
+            made.settimeout(None)
+            whole, part = divmod(self._target.limit, 1)
+            for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                made.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", int(whole), max(1, int(part * 1e6))))
+            return made
         except OSError as fault:
             raise CannotTry(f"{self._host}:{self._port} cannot be reached: {fault.strerror or fault}") from None
 
@@ -195,12 +205,12 @@ class HttpPlayer:
         response = _Response(self._parser)
         began = False
         while not response.status:
-            left = until - time.monotonic()
-            if left <= 0:
+            if began and time.monotonic() > until:
                 raise TimeoutError
-            connection.settimeout(left)
             try:
                 data = connection.recv(_RECEIVED)
+            except BlockingIOError:
+                raise TimeoutError from None
             except (ConnectionResetError, BrokenPipeError):
                 data = b""
             if not data:
