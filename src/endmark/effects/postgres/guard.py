@@ -76,6 +76,31 @@ def in_transaction_only(fault: Fault) -> bool:
     return fault.sqlstate == _ACTIVE and fault.raised_in == "PreventInTransactionBlock"
 
 
+# What can be proven outside of a transaction, by the name that the server itself gives it there. The rest of what it
+# runs only there leaves the database (CREATE DATABASE, ALTER SYSTEM), or is none of a plan's business.
+ALONE = (
+    "CREATE INDEX CONCURRENTLY",
+    "DROP INDEX CONCURRENTLY",
+    "REINDEX CONCURRENTLY",
+    "REINDEX SCHEMA",
+    "REINDEX DATABASE",
+    "ALTER TABLE ... DETACH CONCURRENTLY",
+    "CLUSTER",
+    "VACUUM",
+)
+
+
+def runs_alone(fault: Fault) -> str | None:
+    """The kind of a statement that may be the only one of a plan, outside of a transaction; else None.
+
+    The server has parsed it and says so, in whatever language. Where a function led there, the fault has a context: a
+    DO block with such a statement inside could do other things, too.
+    """
+    if not in_transaction_only(fault) or fault.context:
+        return None
+    return next((kind for kind in ALONE if kind in fault.message), None)
+
+
 def rows_changed(reply: Reply) -> int:
     """The rows that a statement changed, by its command tag. CREATE TABLE AS has SELECT's tag, and no columns."""
     words = reply.tag.split()
