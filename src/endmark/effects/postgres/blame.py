@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _TROUBLE = frozenset({"08", "53", "57", "58", "XX", "F0", ""})
 _INTEGRITY = "23"
 _PARAMETERS = "08P01"  # protocol_violation: a Bind without what the statement asks for
+_NEW_VALUE = "55P04"  # unsafe_new_enum_value_usage
 _MULTIPLE = ("42601", "exec_parse_message")
 
 
@@ -66,6 +67,8 @@ def of(fault: Exception, running: "Running", stopped: str | None, blocked_by: st
         return Signal.TARGET_FAULT, locked(where, blocked_by)
     if fault.sqlstate == _PARAMETERS:
         return Signal.SQL_ERROR, f"{where} asks for parameters, and a plan has none: {words(fault)}"
+    if fault.sqlstate == _NEW_VALUE:
+        return Signal.SQL_ERROR, f"{where}: {words(fault)}, which has to be committed first, by a plan before this one"
     if fault.sqlstate[:2] in _TROUBLE or fault.severity != "ERROR":
         return Signal.TARGET_FAULT, f"the target failed at {where}: {words(fault)}"
     if at is None and fault.sqlstate[:2] == _INTEGRITY:
