@@ -146,7 +146,7 @@ class Guard:
         if default is not None and _names(default, ref):
             return True
         if isinstance(own, Refused):
-            if default is None or ref == self._heads.default:
+            if default is None:
                 raise own
             return False  # it broke a file of its own, and may mend it: the default branch's policy does not name it
         return own is not None and _names(own, ref)

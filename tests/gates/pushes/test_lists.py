@@ -4,6 +4,7 @@ import os
 
 import pytest
 from tests.effects.git.repos import git
+from tests.gates.pushes.world import POLICY
 
 from endmark.effects.git import hooks
 from endmark.faces import guard
@@ -115,6 +116,17 @@ def test_a_deletion_and_a_prune_look_alike(listed, shared):
     finally:
         packed.write_bytes(whole)
         git(shared.server, "update-ref", "-d", "refs/x/loose")
+
+
+def test_a_branch_that_is_not_there_is_made_no_alias(listed, shared):
+    policy = shared.server / "endmark/policy.toml"
+    policy.write_bytes(POLICY.replace(b"branches.main", b"branches.release"))
+    try:
+        assert "not made another name" in listed(TRANSACTION, "{none} ref:refs/heads/topic refs/heads/release")
+        assert "not made by a push" in listed(TRANSACTION, "{none} {topic} refs/heads/release")
+        assert listed(TRANSACTION, "{none} {topic} refs/heads/main") == ""
+    finally:
+        policy.unlink()
 
 
 def test_namespaces(listed):
