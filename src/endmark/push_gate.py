@@ -214,10 +214,11 @@ class Guard:
         missing = set(branch.reviewers) - passed
         if missing:
             raise _no(f"{tip[:12]}: the record has no pass of {', '.join(sorted(missing))}")
-        if case.for_a_person and not any(word.startswith(APPROVED) for word in decision.evidence):
-            names = ", ".join(ascii(path)[2:-1] for path in case.for_a_person[:3])
+        for_a_person = case.for_a_person
+        if for_a_person and not any(word.startswith(APPROVED) for word in decision.evidence):
+            names = ", ".join(ascii(path)[2:-1] for path in for_a_person[:3])
             raise _no(f"{tip[:12]}: it changes {names}, and the record names no person who looked at that")
-        if self._policy_file is None and policies.FILE.encode() in case.for_a_person:
+        if self._policy_file is None and policies.FILE.encode() in for_a_person:
             self._check_what_stays(tip)
 
     def _check_what_stays(self, tip: str) -> None:
