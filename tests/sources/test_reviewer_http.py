@@ -292,9 +292,12 @@ def test_a_redirect_is_not_followed(server):
 
 def whole_request(connection):
     """All of it: a server that closes on what it has not read resets the connection, and its answer may be lost."""
-    data = connection.recv(65_536)
-    while data and len(data.partition(b"\r\n\r\n")[2]) < int(data.lower().partition(b"content-length:")[2].split()[0]):
-        data += connection.recv(65_536)
+    data = b""
+    while more := connection.recv(65_536):
+        data += more
+        head, ended, body = data.partition(b"\r\n\r\n")
+        if ended and len(body) >= int(head.lower().partition(b"content-length:")[2].split()[0]):
+            break
     return data
 
 
