@@ -52,6 +52,8 @@ class _Counting(Proxy):
 class ClientPlayer:
     """One proxy, in a thread beside."""
 
+    in_process = False
+
     def __init__(self, target: ClientTarget, worker: int) -> None:
         self._target = target
         self._worker = str(worker)

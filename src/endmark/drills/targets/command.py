@@ -34,6 +34,8 @@ class CommandTarget(msgspec.Struct, frozen=True, kw_only=True):
 class CommandPlayer:
     """Runs the command once for each fault."""
 
+    in_process = False
+
     def __init__(self, target: CommandTarget, worker: int) -> None:
         self._rules = target.rules
         self._limit = target.limit
@@ -47,7 +49,10 @@ class CommandPlayer:
         self._argv = argv
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
-        data = data_of(broken, body)
+        return self.give(data_of(broken, body))
+
+    def give(self, data: bytes) -> Seen:
+        """What the command makes of `data`."""
         if self._file is not None:
             self._file.write_bytes(data)
             data = b""

@@ -43,13 +43,10 @@ class _Response:
 
     def __init__(self, make: Any) -> None:
         self.parser = make(self)
+        self.raw = b""
         self.body = bytearray()
         self.status = 0
-        self.keeps = self.framed = self.until_close = False
-
-    def on_body(self, data: bytes) -> None:
-        if len(self.body) < _LONGEST:
-            self.body += data
+        self.keeps = False
 
     def on_message_complete(self) -> None:
         status = self.parser.get_status_code()
@@ -57,18 +54,20 @@ class _Response:
             self.status = status
             self.keeps = self.parser.should_keep_alive()  # the parser knows it now, and later no more
 
-    def on_headers_complete(self) -> None:
-        self.body.clear()
-        self.until_close = self.framed is False and self.parser.get_status_code() >= 200
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.framed = self.framed or name.lower() in (b"content-length", b"transfer-encoding")
-
-    def end(self, began: bool) -> None:
-        """The connection has ended. Raises _Gone, but where that is the end of the body."""
-        if not self.until_close:
-            raise _Gone(began)
+    def end(self) -> None:
+        """The connection has ended. Raises _Gone, but where that is the end of the body: neither length nor chunks."""
+        head, whole, _ = self.raw.rpartition(b"HTTP/1.")[2].partition(b"\r\n\r\n")
+        if not whole or b"content-length:" in head.lower() or b"transfer-encoding:" in head.lower():
+            raise _Gone(bool(self.raw))
         self.status = self.parser.get_status_code()
+
+
+class _Listening(_Response):
+    """Where a rule wants to see the body too."""
+
+    def on_body(self, data: bytes) -> None:
+        if len(self.body) < _LONGEST:
+            self.body += data
 
 
 class _Gone(Exception):
@@ -81,6 +80,8 @@ class _Gone(Exception):
 
 class HttpPlayer:
     """Keeps one connection for the requests that end well."""
+
+    in_process = False
 
     def __init__(self, target: HttpTarget) -> None:
         try:
@@ -106,10 +107,10 @@ class HttpPlayer:
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
         if broken is None:
-            return self._polite(body.data)
+            return self.give(body.data)
         parts = broken.fault.play(body)
         if broken.end is End.POLITE and all(isinstance(part, bytes) for part in parts):
-            return self._polite(b"".join(part for part in parts if isinstance(part, bytes)))
+            return self.give(b"".join(part for part in parts if isinstance(part, bytes)))
         if broken.end is End.RST and not self._target.watched:
             raise DoesNotFit("nobody sees an answer after a reset; watch the effect with --effect")
         return self._broken(parts, broken.end, len(body.data))
@@ -121,7 +122,8 @@ class HttpPlayer:
 
     # --- a request that ends well
 
-    def _polite(self, data: bytes) -> Seen:
+    def give(self, data: bytes) -> Seen:
+        """What the endpoint makes of a request with this body."""
         request = b"%bContent-Length: %d\r\n\r\n%b" % (self._head, len(data), data)
         until = time.monotonic() + self._target.limit
         again = self._kept is not None  # a kept connection may have been closed meanwhile
@@ -202,10 +204,9 @@ class HttpPlayer:
 
     def _answer(self, connection: socket.socket, until: float) -> tuple[Seen, bool]:
         """The answer, and whether the connection may be kept."""
-        response = _Response(self._parser)
-        began = False
+        response = (_Response if self._target.rules.stdout is None else _Listening)(self._parser)
         while not response.status:
-            if began and time.monotonic() > until:
+            if response.raw and time.monotonic() > until:
                 raise TimeoutError
             try:
                 data = connection.recv(_RECEIVED)
@@ -214,9 +215,10 @@ class HttpPlayer:
             except (ConnectionResetError, BrokenPipeError):
                 data = b""
             if not data:
-                response.end(began)
+                response.end()
                 break
-            began = True
+            if len(response.raw) < _RECEIVED:
+                response.raw += data
             try:
                 response.parser.feed_data(data)
             except self._fault:
