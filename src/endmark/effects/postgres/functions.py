@@ -14,6 +14,7 @@ JOBS = "schema_jobs"
 TRIGGER = "endmark_whole"
 NOT_WHOLE = "EM001"  # SQLSTATE: a transaction may not be committed before its job is finished
 NOT_OURS = "EM002"  # SQLSTATE: not the gate, or not in its turn
+NOT_STILL = "EM003"  # SQLSTATE: the transaction is not the one that the job began in
 # The trigger's function, by the catalogs: to_regprocedure would raise for a role that may not use the schema.
 WHOLE = (
     "(SELECT w.oid FROM pg_proc AS w JOIN pg_namespace AS v ON v.oid = w.pronamespace "
@@ -35,6 +36,7 @@ class Function(NamedTuple):
     language: str
     body: str
     gate: bool = True
+    definer: bool = True  # runs as the owner, with a path of its own
 
     @property
     def call(self) -> str:
@@ -198,6 +200,18 @@ BEGIN
 END
 """
 )
+# The guard after each statement, parsed and planned once a connection. It runs as whoever the plan has become, with the
+# plan's own settings: each name and operator says where it stands.
+_STILL = """
+BEGIN
+  IF pg_catalog.current_setting('client_encoding') OPERATOR(pg_catalog.<>) 'UTF8'
+      OR (pg_catalog.pg_current_xact_id_if_assigned())::pg_catalog.text IS DISTINCT FROM xact THEN
+    RAISE EXCEPTION 'endmark: the transaction is another, or the encoding' USING ERRCODE = 'EM003';
+  END IF;
+  statement_ms := pg_catalog.set_config('statement_timeout', statement_ms, true);
+  lock_ms := pg_catalog.set_config('lock_timeout', lock_ms, true);
+END
+"""
 _UNFINISHED = """
   SELECT a.job_id, j.status::text, a.kind, a.seen, a.fingerprint_before
     FROM endmark.endmark_alone AS a LEFT JOIN {jobs} AS j ON j.job_id::text = a.job_id
@@ -255,6 +269,15 @@ FUNCTIONS = (
         "sql",
         _UNFINISHED,
     ),
+    Function(
+        "still",
+        "xact text, statement_ms text, lock_ms text",
+        "text, text, text",
+        "void",
+        "plpgsql",
+        _STILL,
+        definer=False,
+    ),
 )
 CALLS = {function.name: function.call.encode() for function in FUNCTIONS}
 
@@ -276,9 +299,10 @@ def body(function: Function, schema: str) -> str:
 
 def create(function: Function, schema: str) -> str:
     """The statement that makes the function."""
+    how = "SECURITY DEFINER SET search_path = pg_catalog, pg_temp" if function.definer else "SECURITY INVOKER"
     return (
         f"CREATE OR REPLACE FUNCTION {SCHEMA}.{function.name}({function.arguments}) RETURNS {function.returns} "
-        f"LANGUAGE {function.language} SECURITY DEFINER SET search_path = pg_catalog, pg_temp "
+        f"LANGUAGE {function.language} {how} "
         f"AS $endmark${body(function, schema)}$endmark$"
     )
 

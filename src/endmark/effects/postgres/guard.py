@@ -1,7 +1,7 @@
 """What a plan's statement may not do inside our transaction, and how the server itself is asked after each one."""
 
 from endmark.effects.postgres.channel import Fault, Reply, Step
-from endmark.effects.postgres.functions import COUNTS, JOBS, NOT_OURS, NOT_WHOLE, RECEIPTS, WHOLE
+from endmark.effects.postgres.functions import CALLS, COUNTS, JOBS, NOT_OURS, NOT_STILL, NOT_WHOLE, RECEIPTS, WHOLE
 
 # Errors, and so makes the server skip whatever is in the pipeline behind it, once the transaction is no longer the one
 # that begin_job opened. Nothing in it can be shadowed, whatever the plan made or set. It also sets the timeouts anew.
@@ -33,9 +33,10 @@ TAGS = frozenset(
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"})
 
 
-def still(xact: str, statement_ms: int, lock_ms: int) -> Step:
-    """The guard that follows every statement."""
-    return Step(_STILL, (xact, str(statement_ms), str(lock_ms)))
+def still(xact: str, statement_ms: int, lock_ms: int, *, spelled_out: bool) -> Step:
+    """The guard that follows every statement: by the target's function, or spelled out where the gate's role could make
+    that function anew."""
+    return Step(_STILL if spelled_out else CALLS["still"], (xact, str(statement_ms), str(lock_ms)))
 
 
 def forbidden(reply: Reply) -> str | None:
@@ -49,7 +50,7 @@ def forbidden(reply: Reply) -> str | None:
 
 def ended(fault: Fault) -> bool:
     """Whether the guard itself raised this."""
-    return fault.sqlstate == _DIVISION
+    return fault.sqlstate in (_DIVISION, NOT_STILL)
 
 
 def is_commit(fault: Fault) -> bool:

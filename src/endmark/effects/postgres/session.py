@@ -34,6 +34,9 @@ class PostgresSession:
         self._locked = False
         self._held = False  # whether the lock is held beyond the transaction, too
         self._unfinished: alone.Unfinished | None = None  # as found under the lock
+        self._powerful = True  # whether the role could change what guards it
+        self._receipt: tuple[str, Receipt | None] | None = None  # the one that was last read under the lock
+        self._fresh = False  # whether the fingerprint was read with the lock, and nobody has asked for it yet
         self._seen: str | None = None  # the fingerprint as last read under the lock
         self._blocked_by: str | None = None  # who is in the way of what runs now; None before anybody looked
 
@@ -57,9 +60,9 @@ class PostgresSession:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
         on. Waits at most `timeout` seconds, and says who holds it."""
         self._lock_ms = questions.ms(max(timeout, _LOCK_LEAST))
-        self._seen = None
+        self._seen = self._receipt = None
         end = time.monotonic() + timeout
-        look = (places.ASK, standing.ASK, alone.FIND)
+        look = (places.ASK, standing.ASK, fingerprint.ASK, alone.FIND)
         with self._told():
             replies, fault = self._heard(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK, *look)
             tried, place, found, *more = replies[2:]
@@ -74,18 +77,24 @@ class PostgresSession:
                     (place, found, *more), fault = self._heard(*look)
             self._place = place.rows[0]
         try:
-            standing.believe(standing.read(found), self._target.identity, self._target.allow_owner)
+            stands = standing.read(found)
+            standing.believe(stands, self._target.identity, self._target.allow_owner)
             with self._told():
                 if fault is not None:
                     raise fault
-            self._unfinished = alone.unfinished(more[0])
+            self._unfinished = alone.unfinished(more[1])
         except CannotTry:
             self.rollback()
             raise
+        self._powerful = bool(stands.powers)
+        self._seen, self._fresh = more[0].rows[0][0] or "", True
         self._target.believed = self.place
         self._locked = True
 
     def fingerprint(self) -> str:
+        if self._locked and self._fresh and self._seen is not None:
+            self._fresh = False
+            return self._seen
         (row,) = self._look(fingerprint.ASK).rows
         self._seen = row[0] or ""
         return self._seen
@@ -100,10 +109,14 @@ class PostgresSession:
             if self._place == self._target.believed:
                 return receipts.found(replies[3])
         if self._target.believed != self.place:
-            found = standing.read(self._look(standing.ASK))
-            standing.believe(found, self._target.identity, self._target.allow_owner)
+            stands = standing.read(self._look(standing.ASK))
+            standing.believe(stands, self._target.identity, self._target.allow_owner)
             self._target.believed = self.place
-        return receipts.found(self._look(receipts.read(job_id)))
+        if self._locked and self._receipt is not None and self._receipt[0] == job_id:
+            return self._receipt[1]
+        found = receipts.found(self._look(receipts.read(job_id)))
+        self._receipt = (job_id, found) if self._locked else None
+        return found
 
     def standing(self) -> standing.Standing:
         """What stands in the target and what the role may do. Raises CannotTry."""
@@ -137,7 +150,7 @@ class PostgresSession:
             before = self._seen or self.fingerprint()
             nonce = secrets.token_hex(32)
             named, xact = self._begin(work, nonce)
-            still = guard.still(xact, questions.ms(timeout), self._lock_ms)
+            still = guard.still(xact, questions.ms(timeout), self._lock_ms, spelled_out=self._powerful)
             self._run_statements(running, still, progress, stop)
             after = self._finish(work, nonce, still, named, timeout, stop)
             changed = " ".join(map(str, running.rows))

@@ -1,4 +1,4 @@
-"""The statements that make a target ready, run once by whoever may: a role, a schema, three tables, eight functions."""
+"""The statements that make a target ready, run once by whoever may: a role, a schema, three tables, nine functions."""
 
 from endmark.effects.postgres.functions import (
     ALONE,
@@ -101,9 +101,11 @@ def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[st
         f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON {jobs} FROM PUBLIC, {gate}",
         f"REVOKE ALL ON {SCHEMA}.{RECEIPTS}, {SCHEMA}.{ALONE} FROM PUBLIC, {gate}",
         f"REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC, {gate}",
-        f"GRANT USAGE ON SCHEMA {SCHEMA} TO {gate}",
+        # A plan may have become another role when its statements are guarded.
+        f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC",
         *(
-            f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function.name}({function.types}) TO {gate}"
+            f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function.name}({function.types}) "
+            f"TO {gate if function.definer else 'PUBLIC'}"
             for function in FUNCTIONS
             if function.gate
         ),

@@ -33,7 +33,8 @@ SELECT (SELECT count(*) FROM jobs)::text,
     (SELECT min(pg_get_userbyid(relowner)) FROM jobs),
     (SELECT bool_and(guarded AND relkind = 'r' AND NOT relhasrules AND NOT relrowsecurity) FROM jobs)::text,
     (SELECT encode(sha256(convert_to(string_agg(prosrc, '' ORDER BY proname COLLATE "C"), 'UTF8')), 'hex') FROM made),
-    (SELECT bool_and(prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']
+    (SELECT bool_and(CASE WHEN proname = 'still' THEN NOT prosecdef AND proconfig IS NULL ELSE
+            prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp'] END
         AND proowner = (SELECT min(relowner::text)::oid FROM jobs)) AND count(*) = {len(FUNCTIONS)} FROM made)::text,
     (SELECT bool_and(c.relowner = j.relowner AND NOT c.relhastriggers AND NOT c.relhasrules AND c.relkind = 'r'
         AND (SELECT nspowner FROM pg_namespace WHERE nspname = '{SCHEMA}') = j.relowner) AND count(*) = 2
