@@ -38,7 +38,7 @@ def setup(
     ledger: str | None,
     config: str | None,
 ) -> Result:
-    """Make a PostgreSQL database ready: a role that owns the receipts, two tables, five functions, one trigger.
+    """Make a PostgreSQL database ready: a role that owns the receipts, three tables, nine functions, one trigger.
 
     Connect as an administrator of the database, and name with --role whom the gate connects as: a role that neither is
     the administrator nor may become the owner. It all happens in one transaction, and a second time changes nothing.
