@@ -27,7 +27,8 @@ def source(tmp_path_factory):
 
 def run(source, verb, numbers):
     """(number, exit code, what it printed) of each."""
-    environ = PLAIN | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # Who is killed removes nothing: its folders go where pytest removes them.
+    environ = PLAIN | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(source.parent)}
     command = [sys.executable, "-m", "tests.gates.patches.killed", str(source), verb, *map(str, numbers)]
     done = subprocess.run(command, env=environ, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
