@@ -6,7 +6,7 @@ import click
 
 from endmark.core.refusal import CannotTry
 from endmark.faces.cli.at_gate import LEDGER, settings
-from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.cli.common import JSON, Group, Result, Verb, at
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import safe
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from endmark.effects.postgres import PostgresTarget
 
 
-@click.group("target")
+@click.group("target", cls=Group)
 def command() -> None:
     """A PostgreSQL target: make it ready, look at what stands there."""
 
