@@ -1,6 +1,6 @@
 """A plan from Anthropic's SDK, async, applied only if the whole answer arrived.
 
-pip install 'endmark[capture]' anthropic
+pip install '.[capture]' anthropic
 MODEL=... ANTHROPIC_API_KEY=... python with_anthropic.py 'a web shop' sqlite:///shop.db
 ANTHROPIC_BASE_URL names another server.
 """

@@ -1,6 +1,6 @@
 """A plan from Google's Gen AI SDK, applied only if the whole answer arrived.
 
-pip install 'endmark[capture]' google-genai
+pip install '.[capture]' google-genai
 MODEL=... GEMINI_API_KEY=... python with_gemini.py 'a web shop' sqlite:///shop.db
 GOOGLE_GEMINI_BASE_URL names another server.
 

@@ -1,6 +1,6 @@
 """A plan from Mistral's SDK, applied only if the whole answer arrived.
 
-pip install 'endmark[capture]' mistralai
+pip install '.[capture]' mistralai
 MODEL=... MISTRAL_API_KEY=... python with_mistral.py 'a web shop' sqlite:///shop.db
 MISTRAL_SERVER_URL names another server.
 """

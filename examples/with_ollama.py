@@ -1,6 +1,6 @@
 """A plan from Ollama's SDK, applied only if the whole answer arrived.
 
-pip install 'endmark[capture]' ollama
+pip install '.[capture]' ollama
 MODEL=... python with_ollama.py 'a web shop' sqlite:///shop.db
 OLLAMA_HOST names another server.
 

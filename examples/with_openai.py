@@ -1,6 +1,6 @@
 """A plan from OpenAI's SDK, applied only if the whole answer arrived.
 
-pip install 'endmark[capture]' openai
+pip install '.[capture]' openai
 MODEL=... OPENAI_API_KEY=... python with_openai.py 'a web shop' sqlite:///shop.db
 OPENAI_BASE_URL names another server.
 """

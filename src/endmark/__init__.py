@@ -75,6 +75,10 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(_HOMES[name]), name)
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
+
+
 class _Package(ModuleType):
     """This package. Importing its module `endmark.seal` would put that in the place of the function `endmark.seal`."""
 

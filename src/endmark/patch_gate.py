@@ -113,7 +113,7 @@ class PatchGate:
         former = self._book.review(review_id)
         if former is not None:
             return self._again(case, former, digest, whose.name, submitter)
-        answer, body = self._reviewing.judge(case, raw, whose)
+        answer, body = self._reviewing.judge(case, raw)
         known = self._known(gate, case)
         is_fail = answer.state is Review.FAIL
         if known is not None and known.state is Decision.MERGED and is_fail:
@@ -270,8 +270,11 @@ class PatchGate:
     def _ask_within_budget(
         self, case: Case, decision: DecisionEntry, reviewer: Reviewer, blocks: Sequence[Block]
     ) -> None:
-        """Ask one reviewer until it gives a whole verdict or its budget for this change is spent."""
-        while True:
+        """Ask one reviewer until it gives a whole verdict or its budget for this change is spent.
+
+        An attempt that reached nobody is recorded and not counted: an outage would block the change for good.
+        """
+        for _ in range(case.place.branch.retries + 1):
             if name := self._stop():
                 raise CannotTry(f"{name} came before {reviewer.name} was asked; what was answered is on record")
             shown = self._reviewing.show(case, reviewer, blocks)

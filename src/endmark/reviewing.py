@@ -176,13 +176,12 @@ class Reviewing:
         except Refused as refused:
             return _refused(refused, reply.envelope)
         echoed = shown.marks if reviewer.marks else None
-        return self.judge(case, reply.envelope, reviewer, echoed, (*reply.evidence, tokens))
+        return self.judge(case, reply.envelope, echoed, (*reply.evidence, tokens, f"capacity:{reviewer.capacity}"))
 
     def judge(
         self,
         case: Case,
         raw: bytes,
-        reviewer: Reviewer,
         echoed: Sequence[str] | None = None,
         beside: tuple[str, ...] = (),
     ) -> tuple[Answer, bytes | None]:
@@ -204,7 +203,7 @@ class Reviewing:
             expected_bytes=bound.expected_bytes,
             body_sha256=hashlib.sha256(raw).hexdigest(),
             level=bound.level.word,
-            evidence=(*bound.evidence, *beside, f"capacity:{reviewer.capacity}"),
+            evidence=(*bound.evidence, *beside),
             blocking=blocking,
             advisory=len(findings) - blocking,
         )

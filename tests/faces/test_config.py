@@ -7,6 +7,7 @@ from tests.faces.shell import STATEMENTS
 from tests.support.world import make_database, query, witness_bytes
 
 from endmark.core.evidence import Level
+from endmark.core.refusal import CannotTry
 from endmark.faces.config import Overrides, load
 from endmark.faces.misuse import Misuse
 
@@ -217,3 +218,17 @@ def test_approve_treats_a_target_as_the_file_says(shell):
     assert shell.run("approve", "job-1", "--yes").code == 0
     (backup,) = (shell.folder / "kept").iterdir()
     assert query(backup, "SELECT count(*) FROM users") == [(2,)]
+
+
+@pytest.mark.parametrize("url", ["mariadb://127.0.0.1:3306/d", "postgresql://127.0.0.1:5432/d"])
+def test_no_account_is_guessed_for_a_target_on_record(shell, url):
+    """As another account the same plan would do something else; a URL typed once is not remembered."""
+    found = load(None, None, {})
+    with pytest.raises(CannotTry, match="how to get in there was not kept"):
+        found.recorded(url)
+    with pytest.raises(CannotTry, match="how to get in there was not kept"):
+        found.target_of(url)
+    shell.write("endmark.toml", f"[targets.shop]\nurl = '{url.replace('//', '//gate:pw@')}'\n")
+    named = load(None, str(shell.folder / "endmark.toml"), {})
+    assert named.recorded(url).name == "shop"
+    assert named.target_of(url).identity == url

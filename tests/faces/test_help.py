@@ -73,7 +73,10 @@ def test_words_are_completed(shell):
 
 def test_decisions_show_the_table(shell):
     said = shell.run("decisions")
-    assert len(said.text.splitlines()) == len(TABLE) + 1
+    lines = said.text.splitlines()
+    assert len(lines) == 2 * len(TABLE) + 3
+    for row in TABLE:
+        assert lines[len(TABLE) + 2 + row.number].split() == [str(row.number), *row.signals]
     rows = shell.run("decisions", "--json").object["rows"]
     assert [(row["number"], row["state"], row["exit_code"]) for row in rows] == [
         (row.number, row.state, row.exit_code) for row in TABLE

@@ -161,6 +161,11 @@ def test_revert(several):
     before = several.dump()
     assert several.run("revert", "done", "--yes").code == 0  # once: the stored state
     assert several.dump() == before
+    listed = {job["job_id"]: job for job in several.run("jobs", "--json").object["jobs"]}
+    assert (listed["done"]["exit_code"], listed["done.revert"]["exit_code"]) == (1, 0)
+    assert "reverted-by:done.revert" in listed["done"]["evidence"]
+    rows = [line.split() for line in several.run("jobs").text.splitlines()]
+    assert [row[1:3] for row in rows if row[0] == "done"] == [["applied,", "reverted"]]
 
 
 def test_revert_asks_too(several):
@@ -197,7 +202,8 @@ def test_reconcile(shell):
         process.communicate()
     said = shell.run("reconcile", "--json")
     assert said.code == 0
-    assert list(said.object) == ["version", "settled", "left", "exit_code", "at"]
+    keys = ["version", "settled", "left", "merged", "alarms", "reviews_ended", "exit_code", "at"]
+    assert list(said.object) == keys
     assert [(job["job_id"], job["state"], job["signal"]) for job in said.object["settled"]] == [
         ("lost", "failed", "lost")
     ]

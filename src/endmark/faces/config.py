@@ -112,6 +112,20 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             return min(named, key=lambda place: place.review != "required")  # of several names the stricter one
         return self._place(None, target, TargetTable(url=to), flags)
 
+    def recorded(self, identity: str, flags: Overrides | None = None) -> Place:
+        """The target of a job on record. Raises Misuse, and CannotTry for one that nobody says how to get into.
+
+        A user and a password are no part of what is recorded, and none is guessed: as another account the same plan
+        would do something else.
+        """
+        place = self.place(identity, flags)
+        if place.name is None and not identity.startswith("sqlite:"):
+            raise CannotTry(
+                f"the job is for {identity}, which was typed with --to, and how to get in there was not kept. Nothing "
+                "was done; name that database in endmark.toml ([targets.NAME] with its url), and call again."
+            )
+        return place
+
     def _places(self, flags: Overrides | None) -> Iterator[Place]:
         """Every target with a name, but for one whose URL has no meaning now: it is no concern of this call."""
         for name, table in self.targets.items():
@@ -150,10 +164,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return _target_at(url, key, table.allow_owner)
 
     def target_of(self, identity: str) -> Target:
-        """The target of a job on record: one with a name, which knows how to get in, else its URL. Raises CannotTry."""
+        """The target of a job on record. Raises CannotTry (`recorded`)."""
         for place in self._places(None):
             if place.target.identity == identity:
                 return place.target
+        if not identity.startswith("sqlite:"):
+            return self.recorded(identity).target
         return target_at(identity)
 
     @property

@@ -22,7 +22,7 @@ from endmark.ledger.patch_entry import (
     ReviewEntry,
     stored,
 )
-from endmark.ledger.patch_queries import PatchQueries, row_of
+from endmark.ledger.patch_queries import REACHED, PatchQueries, row_of
 from endmark.ledger.store import Store
 
 __all__ = ["PatchBook"]
@@ -31,8 +31,8 @@ _PASSED_ALIKE = (
     "SELECT decision_id FROM decisions WHERE diff_sha = ? AND policy_sha256 = ? AND state = 'pass' ORDER BY n"
 )
 _ASKED_BEFORE = (
-    "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "
-    "WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = ?"
+    "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "  # noqa: S608  # our own words
+    f"WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = ? AND {REACHED}"
 )
 _HAS_PASS = (
     "SELECT 1 FROM reviews JOIN decisions ON decisions.n = reviews.decision "

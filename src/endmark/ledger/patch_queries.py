@@ -30,6 +30,10 @@ _EVENT = "EXISTS (SELECT 1 FROM events WHERE events.decision = decisions.n AND e
 MERGING = "merging"  # the event before the branch is told to move
 
 
+REACHED = "NOT coalesce(reviews.state = 'incomplete' AND reviews.signal = 'unreachable' AND received_bytes = 0, false)"
+"""An attempt that counts: somebody was reached, or is being asked."""
+
+
 class PatchQueries:
     """The reading side, over an open ledger. Each method raises `CannotTry` when it cannot be read."""
 
@@ -65,8 +69,8 @@ class PatchQueries:
         """How often a reviewer was asked to decide about this diff under this policy."""
         found = self._queries.ask(
             lambda row: int(row[0]),
-            "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "
-            "WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = 'review'",
+            "SELECT count(*) FROM reviews JOIN decisions ON decisions.n = reviews.decision "  # noqa: S608  # our own
+            f"WHERE diff_sha = ? AND policy_sha256 = ? AND reviewer = ? AND purpose = 'review' AND {REACHED}",
             diff_sha,
             policy_sha256,
             reviewer,

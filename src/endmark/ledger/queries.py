@@ -146,3 +146,8 @@ def with_revert(ledger: Queries, entry: Entry) -> Entry:
     """`entry`, with the evidence that it was reverted where this book knows of it."""
     by = ledger.reverted_by(entry.job_id) if entry.job_id and entry.state is State.APPLIED else None
     return entry if by is None else msgspec.structs.replace(entry, evidence=(*entry.evidence, f"{REVERTED}-by:{by}"))
+
+
+def reverted(entry: Entry) -> bool:
+    """Whether the evidence says that what the job did was undone since."""
+    return any(word.startswith(REVERTED) for word in entry.evidence)

@@ -108,6 +108,18 @@ def test_what_is_no_verdict_is_incomplete(server, model, script, signal, code):
     assert world.merges() == []
 
 
+def test_an_outage_of_the_reviewer_spends_no_budget(server, model):
+    """Nobody was reached, so nothing was asked: the change can be reviewed once the reviewer is back."""
+    world = model("openai", idle_seconds=5)
+    server.play(Script(drop=True))
+    for _ in range(3):
+        said = world.review()
+        assert shown(said) == ("incomplete", "unreachable", 13)
+        assert not any(word.startswith("budget-spent") for word in said.evidence)
+    server.play(answer("openai"))
+    assert shown(world.review()) == ("pass", "complete", 0)
+
+
 def test_a_stream_that_stalls_is_ended(server, model):
     world = model("openai", idle_seconds=0.3, total_seconds=5)
     server.play(answer(how={"ending": STALL, "cut": 300}))

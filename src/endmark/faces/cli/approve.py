@@ -53,7 +53,7 @@ def command(
     identity = job.outcome.target
     if identity is None:
         raise CannotTry(f"{id} was recorded without a target, so there is nothing to apply it to. Nothing was done.")
-    place = found.place(identity, overrides(lock_timeout, statement_timeout, backup, no_backup))
+    place = found.recorded(identity, overrides(lock_timeout, statement_timeout, backup, no_backup))
     road, why = review.road(place, yes, False, os.environ, approving=True)
     use(ctx, gate, place)
     return let_through(ctx, gate, job, place, road, why)

@@ -20,7 +20,9 @@ def command() -> Result:
     rows = [
         (str(row.number), row.state.value, str(row.exit_code), row.next.value, row.treat_as, row.finds) for row in TABLE
     ]
+    signals = [f"{row.number:>2}  {' '.join(row.signals)}" for row in TABLE]
+    text = table(("#", "STATE", "EXIT", "NEXT", "TREATED AS", "FOUND"), rows)
     return Result(
-        table(("#", "STATE", "EXIT", "NEXT", "TREATED AS", "FOUND"), rows),
+        "\n".join([text, "", "Signals of each row, as records name them; exit 0 once it is applied:", *signals]),
         {"version": 1, "rows": [msgspec.structs.asdict(row) for row in TABLE], "exit_code": 0},
     )

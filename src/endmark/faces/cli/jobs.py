@@ -36,17 +36,18 @@ def command(
       endmark jobs --target prod --limit 100 --json
     """
     from endmark.ledger.outcomes import outcome_of
+    from endmark.ledger.queries import reverted, with_revert
 
     found = settings(ledger, config)
     identity = None if target is None else found.place(target).target.identity
     book = open_to_read(ctx, found).ledger
     entries = book.page(limit + 1, before, None if state is None else State(state), identity)
-    shown, more = entries[:limit], len(entries) > limit
+    shown, more = [with_revert(book, entry) for entry in entries[:limit]], len(entries) > limit
     onward = shown[-1].attempt_id if more else None
     rows = [
         (
             safe(entry.job_id or entry.attempt_id),
-            entry.state.value,
+            f"{entry.state.value}, reverted" if reverted(entry) else entry.state.value,
             f"{entry.received_bytes:,}",
             "" if entry.stmt_count is None else f"{entry.stmt_count:,}",
             entry.changed_at[:19].replace("T", " "),

@@ -48,7 +48,8 @@ def command(
     """Ask reviewers again about what they judged, on fresh connections, and compare.
 
     Exit code 1: a verdict on a change that stands merged was not repeated, pass for fail or fail for pass. The flip
-    rate of each model, policy and prompt comes with its 95 % interval: one repetition that agrees proves little.
+    rate of each model, policy and prompt comes with its 95 % interval: one repetition that agrees proves little. Exit
+    code 13: there was something to repeat, and nobody gave a whole verdict.
 
     \b
     Example (every night):
@@ -66,11 +67,13 @@ def command(
     progress.clear()
     document = {"version": 1, **msgspec.structs.asdict(done), "incidents": done.incidents}
     document["rates"] = [{**msgspec.structs.asdict(rate), "rate": rate.rate} for rate in done.rates]
-    document["exit_code"] = 1 if done.incidents else 0
+    # Where nobody gave a whole verdict nothing was compared, and a nightly run must not look as if it had been.
+    code = 1 if done.incidents else 13 if done.pairs and not any(pair.complete for pair in done.pairs) else 0
+    document["exit_code"] = code
     if done.incidents:
         for problem in _alert(msgspec.json.encode(document), alert_url, alert_command):
             say(f"endmark: {safe(problem)}")
-    return Result("\n".join(_lines(done)), document, 1 if done.incidents else 0)
+    return Result("\n".join(_lines(done)), document, code)
 
 
 def _moment(text: str) -> datetime:

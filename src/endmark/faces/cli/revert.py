@@ -54,7 +54,7 @@ def command(
     applied = gate.job(job).outcome
     if applied.target is None or applied.job_id is None:
         raise CannotTry(f"{job} was never applied to a target, so there is nothing to undo. Nothing was done.")
-    place = found.place(applied.target, overrides(lock_timeout, statement_timeout, backup, no_backup))
+    place = found.recorded(applied.target, overrides(lock_timeout, statement_timeout, backup, no_backup))
     road, why = review.road(place, yes, False, os.environ)
     use(ctx, gate, place)
     try:

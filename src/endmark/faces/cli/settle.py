@@ -46,7 +46,7 @@ def command(
     if job.outcome.target is None or job.state not in (("partial", "applying") if gone else ("partial",)):
         say(f"Nothing was done: the job is {safe(job.state)}, and there is nothing to settle.")
         return job.outcome
-    place = found.place(job.outcome.target)
+    place = found.recorded(job.outcome.target)
     road, why = review.road(place, yes, False, os.environ, approving=True)
     use(ctx, gate, place)
     if road is review.Road.WAIT:
