@@ -82,6 +82,20 @@ def test_a_role_that_could_write_receipts_is_refused_unless_the_target_says_so(d
         administer(database, take)
 
 
+def test_a_guard_that_the_role_could_make_anew_is_spelled_out(database):
+    administer(database, "ALTER ROLE {gate} SUPERUSER")
+    try:
+        allowed = PostgresTarget(database.url, allow_owner=True)
+        before = database.dump()
+        anew = "CREATE OR REPLACE FUNCTION endmark.still(xact text, statement_ms text, lock_ms text) RETURNS void "
+        anew += "LANGUAGE plpgsql AS 'BEGIN END'"
+        with pytest.raises(Failed, match="statement 2 may not say ROLLBACK"):
+            database.run([anew, "ROLLBACK", "CREATE TABLE more (n integer)"], target=allowed)
+        assert database.dump() == before
+    finally:
+        administer(database, "ALTER ROLE {gate} NOSUPERUSER")
+
+
 def test_createrole_is_a_power_before_release_16(database):
     version = int(database.query("SHOW server_version_num")[0][0])
     administer(database, "ALTER ROLE {gate} CREATEROLE")
