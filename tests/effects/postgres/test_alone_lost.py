@@ -27,7 +27,7 @@ from tests.support.world import PATIENT
 
 from endmark.apply_gate import Options
 from endmark.core.refusal import CannotTry
-from endmark.effects.postgres import PostgresTarget
+from endmark.effects.postgres import PostgresTarget, session
 
 # --- what fails
 
@@ -140,6 +140,19 @@ def test_another_gate_that_waits_for_its_turn_is_no_deadlock(world):
     assert [outcome.state for outcome in first + second] == ["applied", "applied"]
     assert indexes(world.database) == {"users_by_name": True}
     world.check_books_agree()
+
+
+def test_what_runs_concurrently_waits_longer_than_for_a_lock(world, monkeypatch):
+    monkeypatch.setattr(session, "_LOCK_LEAST", 0.2)
+    unhurried = Options(lock_timeout=0, statement_timeout=60)
+    with (
+        at_the_same_time(lambda: world.apply("j1", [MADE], options=unhurried)) as said,
+        in_the_way(world),
+    ):
+        until_it_waits(world)
+        world.database.query("SELECT pg_sleep(0.6)")
+        assert said == []
+    assert said[0].state == "applied", said[0].detail
 
 
 def test_a_server_process_that_is_ended_is_settled_later(world):
