@@ -198,7 +198,7 @@ def test_the_owner_of_the_database_cannot_lose_a_receipt_in_a_plan(database, how
 
 SETTINGS = {
     "another path": "ALTER ROLE {gate} IN DATABASE {name} SET search_path = evil, pg_catalog",
-    "no time at all": "ALTER ROLE {gate} IN DATABASE {name} SET statement_timeout = '1ms'",
+    "hardly any time": "ALTER ROLE {gate} IN DATABASE {name} SET statement_timeout = '8ms'",
     "serializable": "ALTER ROLE {gate} IN DATABASE {name} SET default_transaction_isolation = serializable",
     "read only": "ALTER ROLE {gate} IN DATABASE {name} SET default_transaction_read_only = on",
     "not durable": "ALTER ROLE {gate} IN DATABASE {name} SET synchronous_commit = off",
