@@ -1,6 +1,6 @@
 """The table of parsers: those that make a value of a part do so at most cuts; a strict one, and ours, at none."""
 
-from endmark.drills import peers
+from endmark.drills import peer_clients, peers
 from endmark.drills.body import Body
 
 
@@ -26,3 +26,20 @@ def test_what_is_not_installed_is_left_out(monkeypatch):
 def test_a_parser_that_refuses_the_whole_says_so(monkeypatch):
     rows = table(body=Body(b"[1, 2]"))
     assert rows["json.loads"].control == "refused (raised ValueError)"
+
+
+def test_the_sdks_behind_the_proxy():
+    """Each takes the whole answer; a stream that was cut and politely ended is no error to most of them."""
+    rows = {row.name: row for row in peer_clients.rows(most=8)}
+    assert list(rows) == [sdk.name for sdk in peer_clients.SDKS]
+    assert [row.control for row in rows.values()] == [""] * 4
+    assert {row.tried for row in rows.values()} == {8}
+    assert rows["openai, chat stream"].silent == 8
+    assert rows["anthropic, messages.stream()"].calls >= 3
+    assert all(row.calls <= row.silent for row in rows.values())
+
+
+def test_a_client_that_is_not_installed_is_left_out(monkeypatch):
+    (first, *_) = peer_clients.SDKS
+    monkeypatch.setattr(peer_clients, "SDKS", (first._replace(package="no-such-package"),))
+    assert list(peer_clients.rows()) == []

@@ -9,6 +9,7 @@ from tests.core import payloads
 from tests.drills.sweeping import HOLES, PYTHON, VERDICT
 
 from endmark.core import strictjson
+from endmark.drills import peer_clients
 
 BRACE = (*PYTHON, HOLES / "appends_brace.py")
 BY_HAND = [f"cut:{at}" for at in (18, 19, 20, 38, 39, 40, 72)]
@@ -152,7 +153,8 @@ def test_a_client(shell, payload):
     assert shell.run(*line, "--", *PYTHON, "-c", program).code == 2
 
 
-def test_peers(shell):
+def test_peers(shell, monkeypatch):
+    monkeypatch.setattr(peer_clients, "SDKS", ())
     said = shell.run("drill", "peers")
     assert said.code == 0
     assert "json_repair.loads" in said.text

@@ -49,20 +49,23 @@ class _Counting(Proxy):
         return super().begin(client, request)
 
 
-class ClientPlayer:
-    """One proxy, in a thread beside."""
+class ProxyPlayer:
+    """One proxy, in a thread beside. `ask(url)` is what a client does with it."""
 
     in_process = False
 
-    def __init__(self, target: ClientTarget, worker: int) -> None:
-        self._target = target
-        self._worker = str(worker)
+    def __init__(self, content_type: str) -> None:
+        self._content_type = content_type
         self._said: list[str] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._proxy: _Counting | None = None
         self._url = ""
+
+    def ask(self, url: str) -> Seen:
+        """Let the client ask at `url`, and see what it makes of the answer."""
+        raise NotImplementedError
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
         if self._proxy is None:
@@ -73,16 +76,11 @@ class ClientPlayer:
         self._said.clear()
         self._in_loop(lambda: setattr(proxy, "options", msgspec.structs.replace(proxy.options, faulting=faulting)))
         proxy.asked = 0
-        argv = [word.replace(URL, self._url).replace(WORKER, self._worker) for word in self._target.argv]
-        ran = run(argv, b"", self._target.limit)
+        seen = self.ask(self._url)
         for line in self._said:
             if line.startswith("not played"):
                 raise DoesNotFit(line.rpartition(": ")[2])
-        if not proxy.asked:
-            return Seen(Answer.INCONCLUSIVE, f"the client asked for nothing at {URL}")
-        if ran.code is None:
-            return Seen(Answer.HUNG, f"no end within {self._target.limit:g} s")
-        return self._target.rules.of_exit(ran.code, ran.out)
+        return seen if proxy.asked else Seen(Answer.INCONCLUSIVE, f"the client asked for nothing at {URL}")
 
     def close(self) -> None:
         proxy = self._proxy
@@ -95,7 +93,7 @@ class ClientPlayer:
 
     def _start(self, body: Body) -> None:
         options = Options(
-            served=Served(body=body.data, content_type=self._target.content_type, name="payload"),
+            served=Served(body=body.data, content_type=self._content_type, name="payload"),
             log=self._said.append,
             now=lambda: datetime.min.replace(tzinfo=UTC),
         )
@@ -114,6 +112,22 @@ class ClientPlayer:
             action()
 
         asyncio.run_coroutine_threadsafe(act(), self._loop).result(_PATIENCE)
+
+
+class ClientPlayer(ProxyPlayer):
+    """Runs the client once for each fault."""
+
+    def __init__(self, target: ClientTarget, worker: int) -> None:
+        super().__init__(target.content_type)
+        self._target = target
+        self._worker = str(worker)
+
+    def ask(self, url: str) -> Seen:
+        argv = [word.replace(URL, url).replace(WORKER, self._worker) for word in self._target.argv]
+        ran = run(argv, b"", self._target.limit)
+        if ran.code is None:
+            return Seen(Answer.HUNG, f"no end within {self._target.limit:g} s")
+        return self._target.rules.of_exit(ran.code, ran.out)
 
 
 def type_of(body: Body, given: str | None) -> str:

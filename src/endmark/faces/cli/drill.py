@@ -8,7 +8,7 @@ import msgspec
 from endmark.faces.cli import at_drill
 from endmark.faces.cli.common import JSON, Group, Result, Verb
 from endmark.faces.misuse import Misuse
-from endmark.faces.terminal import say
+from endmark.faces.terminal import safe, say
 
 
 @click.group("drill", cls=Group)
@@ -196,10 +196,13 @@ def of_client(payload: str, wire: str | None, content_type: str | None, argv: tu
 
 
 @command.command("peers", cls=Verb)
-@click.option("--payload", metavar="FILE|-", help="A whole payload (default: a small verdict).")
+@click.option("--payload", metavar="FILE|-", help="A whole payload for the parsers (default: a small verdict).")
 @JSON
 def of_peers(payload: str | None) -> Result:
-    """How popular parsers do, where they are installed: at how many cuts each hands over an object as if it were whole.
+    """How popular parsers and SDKs do, where they are installed.
+
+    A parser: at how many cuts does it hand over an object as if that were whole? An SDK: at how many cuts of a stream
+    that is then ended politely does it raise nothing, and hand over a call whose arguments read as an object?
 
     \b
     Example:
@@ -207,16 +210,34 @@ def of_peers(payload: str | None) -> Result:
     """
     from endmark.drills import peers
 
-    rows = list(peers.rows(at_drill.body_of(payload, {"other": None}) if payload is not None else None))
-    wide = max(len(f"{row.name} {row.version}") for row in rows)
-    lines = [f"{'parser':<{wide}}   cuts  an object handed over  ... that reads pass"]
-    lines += [
-        f"{f'{row.name} {row.version}':<{wide}}  {row.tried:>5}  {_share(row.handed, row.tried):>21}  "
-        f"{_share(row.passed, row.tried):>19}{'  the whole was ' + row.control if row.control else ''}"
-        for row in rows
-    ]
-    document = {"version": 1, "rows": [row._asdict() for row in rows], "exit_code": 0}
+    parsers = list(peers.rows(at_drill.body_of(payload, {"other": None}) if payload is not None else None))
+    try:
+        from endmark.drills import peer_clients
+
+        clients = list(peer_clients.rows())
+    except ImportError:  # without the proxy there is nothing to ask
+        say("endmark: SDKs are drilled behind the proxy, which needs httptools: pip install 'endmark[proxy]'")
+        clients = []
+    names = [f"{row.name} {row.version}" for row in parsers] + [f"{row.name} {row.version}" for row in clients]
+    wide = max(map(len, names))
+    lines = [f"{'parser':<{wide}}   cuts   an object handed over   ... that reads pass"]
+    lines += [_line(row, row.handed, row.passed, wide) for row in parsers]
+    if clients:
+        lines += ["", f"{'SDK':<{wide}}   cuts                no error   ... and a call that reads"]
+        lines += [_line(row, row.silent, row.calls, wide) for row in clients]
+    document = {
+        "version": 1,
+        "rows": [row._asdict() for row in parsers],
+        "clients": [row._asdict() for row in clients],
+        "exit_code": 0,
+    }
     return Result("\n".join(map(str.rstrip, lines)), document)
+
+
+def _line(row: Any, first: int, second: int, wide: int) -> str:
+    control = f"   the whole: {safe(row.control)}" if row.control else ""
+    name = f"{row.name} {row.version}"
+    return f"{name:<{wide}}  {row.tried:>5}  {_share(first, row.tried):>22}  {_share(second, row.tried):>20}{control}"
 
 
 def _share(count: int, of: int) -> str:
