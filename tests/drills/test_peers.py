@@ -30,12 +30,12 @@ def test_a_parser_that_refuses_the_whole_says_so(monkeypatch):
 
 def test_the_sdks_behind_the_proxy():
     """Each takes the whole answer; a stream that was cut and politely ended is no error to most of them."""
-    rows = {row.name: row for row in peer_clients.rows(most=8)}
+    rows = {row.name: row for row in peer_clients.rows(most=5)}
     assert list(rows) == [sdk.name for sdk in peer_clients.SDKS]
     assert [row.control for row in rows.values()] == [""] * 4
-    assert {row.tried for row in rows.values()} == {8}
-    assert rows["openai, chat stream"].silent == 8
-    assert rows["anthropic, messages.stream()"].calls >= 3
+    assert {row.tried for row in rows.values()} == {5}
+    assert rows["openai, chat stream"].silent == 5
+    assert rows["anthropic, messages.stream()"].calls >= 2
     assert all(row.calls <= row.silent for row in rows.values())
 
 

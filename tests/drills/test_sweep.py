@@ -48,6 +48,14 @@ def test_a_gate_that_comes_to_refuse_everything_is_inconclusive(tmp_path):
     assert (swept.control, swept.exit_code) == ("refused (exit 1)", 1)
 
 
+def test_a_gate_that_was_broken_by_its_crashes_proves_nothing(tmp_path):
+    flag = tmp_path / "broken"
+    gate = f"{SIZE} [ ! -e {flag} ] && [ $size = {len(SMALL)} ] && exit 0; touch {flag}; kill -KILL $$"
+    swept = drill(shell(gate), SMALL)
+    assert counts(swept) == {"CRASHED": len(SMALL)}
+    assert (swept.control, swept.exit_code) == ("crashed (ended by SIGKILL)", 1)
+
+
 def test_crashed_is_not_refused(tmp_path):
     gate = f"{SIZE} case $size in 4) kill -SEGV $$;; 6) exit 139;; {len(SMALL)}) exit 0;; *) exit 1;; esac"
     swept = drill(shell(gate), SMALL)
@@ -102,6 +110,14 @@ def test_an_error_that_wrote_is_a_hole(tmp_path):
     assert holes(swept) == ["cut:9", "cut:10", "cut:11", "cut:12"]
     assert counts(swept) == {"EFFECT": 4, "REFUSED": 9}
     assert {note for _, _, note in swept.found(Answer.EFFECT)} == {"exit 1, and the effect changed"}
+
+
+def test_what_one_fault_wrote_is_gone_before_the_next(tmp_path):
+    log = tmp_path / "log"
+    gate = f"{SIZE} if [ $size = 5 ]; then echo x >> {log}; fi; [ $size = {len(SMALL)} ] && echo y >> {log}"
+    swept = drill(shell(gate), SMALL, world=Commands(effect=f"cat {log}", reset=f"rm -f {log}"))
+    assert holes(swept) == ["cut:5"]
+    assert counts(swept) == {"EFFECT": 1, "REFUSED": len(SMALL) - 1}
 
 
 def test_a_probe_that_cannot_see_fails_the_control(tmp_path):

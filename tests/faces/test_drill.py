@@ -1,6 +1,7 @@
 """`endmark drill` as it is typed: what it prints, its exit codes, and what it does not take."""
 
 import os
+import re
 import signal
 import sys
 
@@ -10,6 +11,7 @@ from tests.drills.sweeping import HOLES, PYTHON, VERDICT
 
 from endmark.core import strictjson
 from endmark.drills import peer_clients
+from endmark.faces.cli.at_drill import Meter
 
 BRACE = (*PYTHON, HOLES / "appends_brace.py")
 BY_HAND = [f"cut:{at}" for at in (18, 19, 20, 38, 39, 40, 72)]
@@ -108,8 +110,19 @@ def test_files_for_other_tools(shell, payload):
     assert len(log["runs"][0]["results"]) == 1
 
 
+GATE = """
+import os
+print("imported")
+def parse(data):
+    print("parsing", flush=True)
+    os.system("echo parsing")
+    if len(data) == 3:
+        os._exit(9)
+"""
+
+
 def test_python_callables_in_a_process_of_their_own(shell, payload):
-    (shell.folder / "its_gate.py").write_text("import os\ndef parse(data):\n    if len(data) == 3: os._exit(9)\n")
+    (shell.folder / "its_gate.py").write_text(GATE)
     said = shell.run("drill", "python", "its_gate:parse", "--payload", payload(), "--json")
     found = said.object
     assert (found["crashed"], len(found["accepted"]), said.code) == (1, 7, 1)
@@ -147,9 +160,9 @@ def test_a_client(shell, payload):
         "import sys, urllib.request; "
         "sys.exit(0 if urllib.request.urlopen(sys.argv[1], timeout=9).read().endswith(b'}') else 1)"
     )
-    line = ("drill", "client", "--payload", payload(b'{"a": {"b": 1}}'), "--json", "--faults", "cuts,fins")
+    line = ("drill", "client", "--payload", payload(b'{"a":{}}'), "--json", "--faults", "cuts,fins")
     said = shell.run(*line, "--", *PYTHON, "-c", program, "{url}/v1")
-    assert [hole["fault"] for hole in said.object["accepted"]] == ["cut:14"]
+    assert [hole["fault"] for hole in said.object["accepted"]] == ["cut:7"]
     assert shell.run(*line, "--", *PYTHON, "-c", program).code == 2
 
 
@@ -205,3 +218,16 @@ def test_an_interrupted_sweep_says_so_and_keeps_what_it_has(shell, payload):
     assert process.returncode == 130
     assert b"SIGINT" in err
     assert strictjson.loads((shell.folder / "state.json").read_bytes())["cells"] == ["8."]
+
+
+def test_the_meter_says_how_fast_and_how_long():
+    assert Meter().line(250, 1000, 5.0) == "[#####...............] 250 of 1,000  50/s, 15 s left"
+    assert Meter().line(0, 0, 0.0) == "[....................] 0 of 0  0/s"
+
+
+def test_a_terminal_sees_the_bar_and_then_the_report(shell, payload):
+    gate = ("/bin/sh", "-c", "size=$(wc -c | tr -d ' '); sleep 0.2; [ $size = 8 ]")
+    seen = shell.terminal("drill", "command", "--payload", payload(), "--workers", "1", "--", *gate)
+    assert re.search(rb"[1-7] of 8  ", seen.out), "while the batch was under way"
+    assert b"s left" in seen.out
+    assert b"No hole." in seen.out

@@ -1,6 +1,7 @@
 """Worker processes. One that dies or never answers takes only the fault it was at with it."""
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -77,13 +78,20 @@ class Lanes:
         for lane in self._lanes:
             lane.end()
 
-    def play(self, parts: deque[Part]) -> Iterator[Played]:
-        """The parts, in the order in which they end."""
+    @property
+    def under_way(self) -> int:
+        """How many faults of parts that have not ended yet were played."""
+        return sum(lane.under_way for lane in self._lanes)
+
+    def play(self, parts: deque[Part]) -> Iterator[Played | None]:
+        """The parts, in the order in which they end; None now and then, while none does."""
         for lane in self._lanes:
             lane.give(parts)
         while any(lane.part is not None for lane in self._lanes):
             busy = {lane.pipe: lane for lane in self._lanes if lane.part is not None}
             ready: list[Any] = connection.wait(list(busy), timeout=0.25)
+            if not ready:
+                yield None
             for pipe in ready:
                 lane = busy.pop(pipe)
                 yield from lane.take(parts)
@@ -121,6 +129,7 @@ class _Lane:
     def give(self, parts: deque[Part]) -> None:
         if self.part is None and parts:
             self.part = parts.popleft()
+            self._at.value = -1
             self._moved = (self._at.value, time.monotonic())
             self.pipe.send(self.part)
 
@@ -137,6 +146,10 @@ class _Lane:
         part, self.part = self.part, None
         if part is not None:
             yield Played(part, None, found) if isinstance(found, str) else Played(part, found)
+
+    @property
+    def under_way(self) -> int:
+        return max(0, self._at.value - self.part.numbers.start) if self.part is not None else 0
 
     def is_late(self) -> bool:
         """Whether it has been at one fault for longer than any may take."""
@@ -180,6 +193,9 @@ def _work(pipe: Any, inherited: list[Any], job: Job, worker: int, at: Any) -> No
         end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us ends us
     signal.signal(signal.SIGTERM, _leave)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)  # what a callable prints must not stand in the one result
+    os.close(nowhere)
     try:
         bench = job.bench(worker, at)
     except CannotTry as fault:

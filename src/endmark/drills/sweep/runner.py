@@ -116,9 +116,17 @@ def _all(
     saved, failed, control = began, 0, ""
     lanes = None if limits.workers is None or not parts else Lanes(job, limits.workers)
     with lanes or nullcontext():
+        playing: Iterator[Played | None]
         playing = lanes.play(parts) if lanes is not None else inline(job, parts, bench)
         try:
             for played in playing:
+                now = time.monotonic()
+                over = limits.budget is not None and now - began > limits.budget
+                if played is None:
+                    progress(done + (lanes.under_way if lanes is not None else 0), total)
+                    if over:
+                        break
+                    continue
                 if played.trouble is not None:
                     raise CannotTry(played.trouble)
                 hole = _note(found, played)
@@ -126,8 +134,6 @@ def _all(
                 progress(done, total)
                 control = played.batch.control if played.batch is not None else ""
                 failed = failed + 1 if control else 0
-                now = time.monotonic()
-                over = limits.budget is not None and now - began > limits.budget
                 if over or failed >= _GIVES_UP or (hole and job.stop_on_hole):
                     parts.clear()
                     break

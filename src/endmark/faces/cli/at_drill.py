@@ -4,8 +4,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,20 @@ def options(*, world: bool) -> Callable[[Any], Any]:
         return function
 
     return add
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """What anything in this process prints meanwhile goes to standard error: it is no result of ours."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 class Meter(Progress):

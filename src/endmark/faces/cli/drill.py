@@ -67,9 +67,11 @@ def of_python(call: str, payload: str, wire: str | None, text: bool, **given: An
     """
     from endmark.drills.targets.calling import PythonTarget, find
 
-    find(call)
     target = PythonTarget(call=call, text=text, rules=at_drill.rules_of(given))
-    return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts", verb="python")
+    body = at_drill.body_of(payload, given, wire)
+    with at_drill.set_aside():
+        find(call)
+        return at_drill.run(target, body, given, default="cuts", verb="python")
 
 
 def _own(gate: Any, payload: str, given: dict[str, Any], wire: str | None = None, tool: str | None = None) -> Result:
