@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 import msgspec
 
 from endmark.core.refusal import Signal
+from endmark.core.schemadiff import Change
 
 Stop = Callable[[], str | None]
 """Asked often during long work, also by another thread: None to go on, else who wants it to end ("SIGTERM")."""
@@ -172,4 +173,47 @@ class Stepwise(Protocol):
         """A person took charge of what a partial job left: no longer hold others up. Returns the fingerprint.
 
         Raises CannotTry.
+        """
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """A lock that a statement took on something that stood before: `statement` counts from 1."""
+
+    statement: int
+    on: str
+    mode: str
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan ran from its first statement to its last, and nothing of it stands.
+
+    `how`: where it ran, in words; `limits`: what could not be tried there. `before`, `after` and `after_downs` are
+    fingerprints, the last None where there were no downs. `rows`: (table, rows in it) of the tables touched, None where
+    the engine has no estimate; `rows_changed`: by each statement, None where no rows were there to be changed.
+    """
+
+    how: str
+    before: str
+    after: str
+    after_downs: str | None
+    changes: tuple[Change, ...]
+    locks: tuple[Lock, ...] = ()
+    rows: tuple[tuple[str, int | None], ...] = ()
+    rows_changed: tuple[int, ...] | None = None
+    limits: tuple[str, ...] = ()
+    seconds: float
+
+
+@runtime_checkable
+class Rehearses(Protocol):
+    """What a session has beside `Session` where a plan can be tried without the target keeping anything of it."""
+
+    needs_lock: bool
+    """Whether `rehearse` needs the target's lock."""
+
+    def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
+        """Run the plan, then its downs last to first, where nothing stays. `timeout`: seconds a statement.
+
+        Raises Failed for what does not go through, or does not come back, with `statement` counted from 1; CannotTry
+        where nothing can be rehearsed. The target is not written to.
         """
