@@ -43,27 +43,42 @@ class Change(msgspec.Struct, frozen=True):
 def diff(before: Iterable[Item], after: Iterable[Item]) -> tuple[Change, ...]:
     """Every object added, dropped or changed, by kind and name. Of two items of one kind and name the text counts."""
     old, new = _by_name(before), _by_name(after)
-    gone = {name for kind, name in old if kind == "table" and (kind, name) not in new}
-    come = {name for kind, name in new if kind == "table" and (kind, name) not in old}
+    gone, come = _tables(old) - _tables(new), _tables(new) - _tables(old)
     found = []
     for key in sorted(old.keys() | new.keys()):
         was, now = old.get(key), new.get(key)
         if was is None and now is not None:
-            if not (now.of in come and now.kind in _PARTS):
-                found.append(Change(What.ADDED, *key, _marked((), now.lines), now.of))
+            if not _goes_with(now, come):
+                found.append(Change(What.ADDED, *key, _marked((), _whole(now, new)), now.of))
         elif now is None and was is not None:
-            if not (was.of in gone and was.kind in _PARTS):
-                found.append(Change(What.DROPPED, *key, _marked(was.lines, ()), was.of))
+            if not _goes_with(was, gone):
+                found.append(Change(What.DROPPED, *key, _marked(_whole(was, old), ()), was.of))
         elif was is not None and now is not None and was.lines != now.lines:
             found.append(Change(What.CHANGED, *key, _marked(was.lines, now.lines), now.of))
     return tuple(found)
 
 
-_PARTS = frozenset({"column"})
+_Listing = dict[tuple[str, str], Item]
 
 
-def _by_name(items: Iterable[Item]) -> dict[tuple[str, str], Item]:
-    found: dict[tuple[str, str], Item] = {}
+def _tables(items: _Listing) -> set[str]:
+    return {name for kind, name in items if kind == "table"}
+
+
+def _goes_with(item: Item, tables: set[str]) -> bool:
+    return item.kind == "column" and item.of in tables
+
+
+def _whole(item: Item, items: _Listing) -> tuple[str, ...]:
+    """The lines of an object; of a table that has none of its own, its columns."""
+    if item.lines or item.kind != "table":
+        return item.lines
+    columns = (one for one in items.values() if one.kind == "column" and one.of == item.name)
+    return tuple(f"{one.name.removeprefix(item.name + '.')} {' '.join(one.lines)}" for one in columns)
+
+
+def _by_name(items: Iterable[Item]) -> _Listing:
+    found: _Listing = {}
     for item in items:
         key = (item.kind, item.name)
         if key in found:

@@ -17,8 +17,7 @@ def _no_extension(catalog: str, oid: str) -> str:
 
 
 # Asked with search_path = pg_catalog, so that every name is printed with its schema.
-ASK = Step(
-    f"""
+_LINES = f"""
 WITH brought AS MATERIALIZED (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
 space AS MATERIALIZED (SELECT oid, quote_ident(nspname) AS name FROM pg_namespace
     WHERE nspname !~ '^pg_' AND nspname <> 'information_schema' AND nspname <> '{SCHEMA}'),
@@ -93,7 +92,11 @@ SELECT ROW('type', s.name || '.' || quote_ident(typname), typtype, typnotnull, t
 UNION ALL
 SELECT ROW('operator', o.oid::regoperator, oprcode, oprresult::regtype)::text
     FROM pg_operator AS o JOIN space AS s ON s.oid = oprnamespace WHERE {_no_extension("pg_operator", "o.oid")})
+"""
+ASK = Step(
+    f"""{_LINES}
 SELECT encode(sha256(convert_to('endmark-fingerprint-postgres-1' || chr(10) || coalesce(
     string_agg(length(line) || ':' || line || ',', '' ORDER BY line COLLATE "C"), ''), 'UTF8')), 'hex') FROM lines
 """.encode()
 )
+LINES = Step(f'{_LINES} SELECT line FROM lines ORDER BY line COLLATE "C"'.encode())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from endmark.effects.postgres.target import PostgresTarget
 
 _ANSWER = 60.0  # seconds that the server may take for a question of ours, the commit too
-_SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
+SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
 _LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovacuum gives way after one
 _MS_MAX = 2_000_000_000
 
@@ -31,14 +31,14 @@ WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('syn
 pg_catalog.set_config('quote_all_identifiers', 'off', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
 pg_catalog.set_config('intervalstyle', 'postgres', true), pg_catalog.set_config('timezone', 'UTC', true),
 pg_catalog.set_config('bytea_output', 'hex', true), pg_catalog.set_config('extra_float_digits', '1', true)"""
-_BEGIN = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE")
-_READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
-_ROLLBACK = Step(b"ROLLBACK")
+BEGIN = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE")
+READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
+ROLLBACK = Step(b"ROLLBACK")
 _COMMIT = Step(b"COMMIT")
 # Back to what the role, the database and the URL set, for the plan.
-_ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
-_ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
-_IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
+ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
+ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
+IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
 
 
 def own(lock_ms: int) -> Step:
@@ -53,7 +53,7 @@ class PostgresSession:
         self._target = target
         self._channel = channel
         self._place: object = None
-        self._lock_ms = _ms(_LOCK_LEAST)
+        self._lock_ms = ms(_LOCK_LEAST)
         self._locked = False
         self._seen: str | None = None  # the fingerprint as last read under the lock
         self._blocked_by: str | None = None  # who is in the way of what runs now; None before anybody looked
@@ -77,10 +77,10 @@ class PostgresSession:
     def lock(self, timeout: float) -> None:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
         on. Waits at most `timeout` seconds, and says who holds it."""
-        self._lock_ms = _ms(max(timeout, _LOCK_LEAST))
+        self._lock_ms = ms(max(timeout, _LOCK_LEAST))
         self._seen = None
         with self._told():
-            begin = (_BEGIN, own(self._lock_ms), holders.TRY_LOCK)
+            begin = (BEGIN, own(self._lock_ms), holders.TRY_LOCK)
             *_, tried, place, found = self._ask(*begin, places.ASK, standing.ASK)
             self._place = place.rows[0]
             if tried.rows != [("true",)]:
@@ -97,16 +97,16 @@ class PostgresSession:
     def _wait_for_lock(self, timeout: float) -> None:
         try:
             if timeout > 0:
-                wait = Step(b"SELECT pg_catalog.set_config('lock_timeout', $1, true)", (str(_ms(timeout)),))
+                wait = Step(b"SELECT pg_catalog.set_config('lock_timeout', $1, true)", (str(ms(timeout)),))
                 longer = Step(b"SELECT pg_catalog.set_config('statement_timeout', '0', true)")
                 steps = (wait, longer, holders.LOCK, own(self._lock_ms))
-                self._channel.ask(*steps, silence=timeout + _SLACK)
+                self._channel.ask(*steps, silence=timeout + SLACK)
                 return
         except Fault as fault:
             if not guard.lock_timed_out(fault):
                 raise
         self.rollback()
-        replies = self._ask(_READ, own(self._lock_ms), holders.OF_TARGET, _ROLLBACK)
+        replies = self._ask(READ, own(self._lock_ms), holders.OF_TARGET, ROLLBACK)
         who = holders.words(replies[2]) or "another session, which has just ended"
         held = f"the target {self._target.identity} is locked by {who}"
         raise CannotTry(f"{held}. Nothing was written; try again when that is done.")
@@ -119,7 +119,7 @@ class PostgresSession:
     def receipt(self, job_id: str) -> Receipt | None:
         if self._place is None and self._target.believed is not None:  # one journey for both
             with self._told():
-                replies = self._ask(_READ, own(self._lock_ms), places.ASK, receipts.read(job_id), _ROLLBACK)
+                replies = self._ask(READ, own(self._lock_ms), places.ASK, receipts.read(job_id), ROLLBACK)
             self._place = replies[2].rows[0]
             if self._place == self._target.believed:
                 return receipts.found(replies[3])
@@ -138,7 +138,7 @@ class PostgresSession:
         with self._told():
             if self._locked:
                 return self._ask(question)[0]
-            return self._ask(_READ, own(self._lock_ms), question, _ROLLBACK)[2]
+            return self._ask(READ, own(self._lock_ms), question, ROLLBACK)[2]
 
     def _ask(self, *steps: Step) -> list[Reply]:
         """Questions of ours, and who was in their way if they had to wait."""
@@ -156,12 +156,12 @@ class PostgresSession:
         if not self._locked:
             raise RuntimeError("run() needs the lock")
         running = Running(work.statements, timeout)
-        try:
+        with self._blamed(running, stop):
             self._check_preconditions(work)
             before = self._seen or self.fingerprint()
             nonce = secrets.token_hex(32)
             named, xact = self._begin(work, nonce)
-            still = guard.still(xact, _ms(timeout), self._lock_ms)
+            still = guard.still(xact, ms(timeout), self._lock_ms)
             self._run_statements(running, still, progress, stop)
             after = self._finish(work, nonce, still, named, timeout, stop)
             changed = " ".join(map(str, running.rows))
@@ -173,6 +173,12 @@ class PostgresSession:
             if receipts.found(found) != written:
                 raise Failed(Signal.CHECK_FAILED, "the receipt does not read back as it was written")
             return Ran(tuple(running.rows), after)
+
+    @contextlib.contextmanager
+    def _blamed(self, running: "Running", stop: Stop) -> Iterator[None]:
+        """Whatever stops a plan rolls everything back, and is Failed, with how far the plan had come."""
+        try:
+            yield
         except Failed as failed:
             self.rollback()
             raise Failed(failed.signal, failed.detail, failed.statement, len(running.rows)) from None
@@ -186,7 +192,7 @@ class PostgresSession:
 
     def _begin(self, work: Work, nonce: str) -> tuple[list[tuple[str | None, ...]], str]:
         """Write the receipt as `applying`: what named our tables before, and the transaction's number."""
-        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *_ITS_OWN)
+        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *ITS_OWN)
         return named.rows, begun.rows[0][0] or ""
 
     def _run_statements(self, running: "Running", still: Step, progress: Progress, stop: Stop) -> None:
@@ -198,7 +204,7 @@ class PostgresSession:
                 raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds a NUL, which no SQL can", at)
         replies = self._channel.talk(
             _guarded(running.statements, still),
-            silence=running.timeout + _SLACK,
+            silence=running.timeout + SLACK,
             stop=stop,
             prompt=2,  # a statement and its guard
             waiting=self._who_blocks,
@@ -232,18 +238,21 @@ class PostgresSession:
     ) -> str:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
         ours = own(self._lock_ms)
-        prove = (_ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
-        steps = (*prove, _IMMEDIATE, _ONESELF, ours, still, fingerprint.ASK)
-        self._blocked_by = None
-        silence = max(_ANSWER, timeout + _SLACK)  # what the plan deferred runs now
-        replies = list(
-            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
-        )
+        prove = (ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
+        replies = self._ask_long((*prove, IMMEDIATE, ONESELF, ours, still, fingerprint.ASK), timeout, stop)
         new = [row for row in replies[3].rows if row not in named]
         if new:
             kind, name = new[0]
             raise Failed(Signal.FORBIDDEN_STATEMENT, f"the {kind} {name} names, or is named like, the receipts' table")
         return replies[-1].rows[0][0] or ""
+
+    def _ask_long(self, steps: Sequence[Step], timeout: float, stop: Stop) -> list[Reply]:
+        """Questions of ours in which what the plan deferred runs: it may take as long as a statement."""
+        self._blocked_by = None
+        silence = max(_ANSWER, timeout + SLACK)
+        return list(
+            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
+        )
 
     def _who_blocks(self, waited: float) -> None:
         """Once for a statement that has waited for half of what it may: who is in its way. Later nobody can say."""
@@ -254,7 +263,7 @@ class PostgresSession:
             beside = self._target.connect()
             try:
                 question = holders.blocking(self._channel.pid)
-                replies = beside.ask(_READ, own(self._lock_ms), question, _ROLLBACK, silence=_SLACK)
+                replies = beside.ask(READ, own(self._lock_ms), question, ROLLBACK, silence=SLACK)
                 self._blocked_by = holders.words(replies[2])
             finally:
                 beside.close()
@@ -279,7 +288,7 @@ class PostgresSession:
         self._locked = False
         try:
             if self._channel.in_transaction:
-                self._channel.ask(_ROLLBACK, silence=_SLACK)
+                self._channel.ask(ROLLBACK, silence=SLACK)
         except (Fault, Lost, Late, Stopped):
             self._channel.close()
 
@@ -336,6 +345,6 @@ def _guarded(statements: Sequence[str], still: Step) -> Iterator[Step]:
         yield still
 
 
-def _ms(seconds: float) -> int:
+def ms(seconds: float) -> int:
     """Whole milliseconds; never 0, which would be no limit at all."""
     return max(1, min(int(seconds * 1_000), _MS_MAX))
