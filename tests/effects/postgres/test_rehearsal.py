@@ -294,11 +294,10 @@ def test_what_a_killed_rehearsal_left_is_removed_by_the_next(database, after):
     assert len(scratch_databases(database)) == 1
     target = target_of(database, "clone")
     for _try in range(100):  # the server finds out by itself that the killed one is gone
-        with target.open() as session:
-            with suppress(CannotTry):
-                session.lock(1)
-                assert session.rehearse(work(UP), 10, lambda: None).changes
-                break
+        with target.open() as session, suppress(CannotTry):
+            session.lock(1)
+            assert session.rehearse(work(UP), 10, lambda: None).changes
+            break
     assert scratch_databases(database) == []
     assert database.dump() == before
 
