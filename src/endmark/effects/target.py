@@ -83,6 +83,13 @@ class Failed(Exception):
         self.undone = undone
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """A backup that was written: SHA-256 in hex and number of its bytes."""
+
+    sha256: str
+    size: int
+
+
 class Session(Protocol):
     """One connection to a target. Nothing is held until `lock`; leaving the block without `commit` rolls back."""
 
@@ -105,7 +112,7 @@ class Session(Protocol):
     def receipt(self, job_id: str) -> Receipt | None:
         """The receipt of a job, or None. Raises CannotTry, also when the receipts' table is not one we can trust."""
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
         """Copy the whole target to `to` before the first write. Raises Failed or CannotTry."""
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
@@ -128,6 +135,23 @@ class Target(Protocol):
 
     def is_file(self, path: Path) -> bool:
         """Whether `path` is this target's own file (the ledger must not be)."""
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How another program gets to a target: variables for its environment, words for its arguments, and what of the
+    former is secret."""
+
+    environ: dict[str, str]
+    words: dict[str, str]
+    secrets: tuple[str, ...]
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """What a target has beside `Target` where other programs can get to it."""
+
+    def reach(self) -> Reach:
+        """The password is in the environment alone: arguments can be read by every process."""
 
 
 class Partial(Exception):
@@ -210,6 +234,10 @@ class Rehearses(Protocol):
 
     needs_lock: bool
     """Whether `rehearse` needs the target's lock."""
+
+    @property
+    def keeps_lock(self) -> bool:
+        """Whether the lock is still held once it has rehearsed."""
 
     def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
         """Run the plan, then its downs last to first, where nothing stays. `timeout`: seconds a statement.

@@ -32,7 +32,20 @@ from endmark.effects.mariadb.rehearsal import Rehearsed
 from endmark.effects.mariadb.runner import Lost, Runner
 from endmark.effects.mariadb.stepwise import Cause, Drifted
 from endmark.effects.mariadb.transaction import Escaped
-from endmark.effects.target import Ended, Failed, InDoubt, Partial, Progress, Ran, Receipt, Rehearsal, Stop, Work
+from endmark.effects.target import (
+    Ended,
+    Failed,
+    InDoubt,
+    Kept,
+    Partial,
+    Progress,
+    Ran,
+    Reach,
+    Receipt,
+    Rehearsal,
+    Stop,
+    Work,
+)
 
 _UNDO_TIMEOUT = 300.0  # seconds a down may run when a crash is settled
 _READ_WAIT = 10  # seconds that a look-up waits for locks of others
@@ -52,6 +65,14 @@ class MariadbTarget:
     def is_file(self, path: Path) -> bool:
         return False
 
+    def reach(self) -> Reach:
+        where = self.address
+        words = {"host": where.host, "port": str(where.port), "user": where.user or "", "database": where.database}
+        environ = {"MYSQL_PWD": where.password} if where.password else {}
+        if where.unix_socket:
+            environ["MYSQL_UNIX_PORT"] = words["socket"] = where.unix_socket
+        return Reach(environ, words, (where.password,) if where.password else ())
+
     def open(self) -> "MariadbSession":
         """A session with the database, which must exist. Raises CannotTry."""
         with told(self.identity):
@@ -65,6 +86,7 @@ class MariadbSession:
     """
 
     needs_lock = True
+    keeps_lock = True
 
     def __init__(self, target: MariadbTarget) -> None:
         """Raises CannotTry and pymysql's errors."""
@@ -106,8 +128,8 @@ class MariadbSession:
         with told(self._target.identity):
             return receipts.read(self._conn, job_id)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
-        backup.dump(self._target.address, to, progress, stop)
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
+        return backup.dump(self._target.address, to, progress, stop)
 
     def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
         if not self._locked:

@@ -52,6 +52,11 @@ class RehearsingSession(PostgresSession):
     limits: tuple[str, ...] = ()
     in_target = True
 
+    @property
+    def keeps_lock(self) -> bool:
+        """In the target, the rehearsal is rolled back, and the lock with it."""
+        return self._target.scratch is not None
+
     def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
         if not self._locked:
             raise RuntimeError("rehearse() needs the lock")

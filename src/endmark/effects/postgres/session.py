@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Self
 from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.postgres import blame, fingerprint, guard, holders, places, receipts, standing
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
-from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
+from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Stop, Work
 
 if TYPE_CHECKING:
     from endmark.effects.postgres.target import PostgresTarget
@@ -145,10 +145,10 @@ class PostgresSession:
         self._blocked_by = None
         return self._channel.ask(*steps, silence=_ANSWER, waiting=self._who_blocks)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
         raise CannotTry(
-            "endmark makes no backup of a PostgreSQL database by itself. Nothing was written; make one with your own "
-            'means and set backup = "none".'
+            "endmark makes no backup of a PostgreSQL database by itself. Nothing was written; name a command of yours, "
+            'like backup = ["pg_dump", "--file=..."], or set backup = "none".'
         )
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:

@@ -10,6 +10,7 @@ from endmark.effects.postgres.address import address, libpq_environ
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Step
 from endmark.effects.postgres.clone import Scratch
 from endmark.effects.postgres.rehearsal import RehearsingSession
+from endmark.effects.target import Reach
 
 OLDEST = 140_000
 _SETUP = 60.0  # seconds a statement of the set-up may wait
@@ -50,6 +51,11 @@ class PostgresTarget:
     def open(self) -> RehearsingSession:
         """A session with the database. Raises CannotTry."""
         return RehearsingSession(self, self.connect())
+
+    def reach(self) -> Reach:
+        known = self._address.parameters
+        words = {"host": known.get("host", ""), "port": known["port"], "user": self.user, "database": known["dbname"]}
+        return Reach(self.environ(), words, tuple(filter(None, (known.get("password"),))))
 
     def environ(self) -> dict[str, str]:
         """How libpq's programs get here, the password too: for their environment, which others cannot read."""

@@ -15,7 +15,7 @@ from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.sqlite import backup, receipts, rehearsal, watch
 from endmark.effects.sqlite.fingerprint import fingerprint
 from endmark.effects.sqlite.guard import OURS, Guard
-from endmark.effects.target import Failed, Progress, Ran, Receipt, Rehearsal, Stop, Work
+from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Rehearsal, Stop, Work
 
 _OPCODES = 2_000  # virtual machine steps between two looks at the clock and at `stop`
 _VALUE_MAX = 64 * 1024 * 1024  # bytes in one value or row
@@ -112,6 +112,7 @@ class SqliteSession:
     """See `effects.target.Session` and `Rehearses`."""
 
     needs_lock = False  # a copy is taken of what is committed, whoever is writing
+    keeps_lock = True
 
     def __init__(self, target: SqliteTarget, conn: sqlite3.Connection) -> None:
         self._target = target
@@ -150,8 +151,8 @@ class SqliteSession:
         with _told(self._target):
             return receipts.read(self._conn, job_id)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
-        backup.copy(self._target.path, to, self.fingerprint(), progress, stop)
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
+        return backup.copy(self._target.path, to, self.fingerprint(), progress, stop)
 
     def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
         with _told(self._target), rehearsal.copied(self._target.path, stop) as copy:
