@@ -9,10 +9,8 @@ from endmark.effects import command
 from endmark.effects.target import Progress, Reachable, Session, Stop, Target
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry
-from endmark.settle import BACKING_UP
+from endmark.settle import BACKED_UP, BACKING_UP
 from endmark.treatment import Options
-
-BACKED_UP = "backed-up"  # the event after a backup: where it is and what its bytes are, or what the command said
 
 
 def back_up(

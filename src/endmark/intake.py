@@ -83,7 +83,7 @@ class Intake:
         if known is not None:
             return self.known(known, new)
         try:
-            _check_demands(proven_plan, level, proven, options)
+            check_demands(proven_plan, level, proven, options)
             self._check_retry(proven_plan, len(raw), proven.expected_bytes)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where, proven_plan.job_id)
@@ -176,7 +176,7 @@ def _plan_in(proven: Proven, delivery: Delivery) -> tuple[Plan, Level, tuple[str
     return value, level, evidence
 
 
-def _check_demands(proven_plan: Plan, level: Level, proven: Proven, options: Options) -> None:
+def check_demands(proven_plan: Plan, level: Level, proven: Proven, options: Options) -> None:
     """What the target asks of a plan that is proven whole. What is refused here has spent its id. Raises Refused."""
     min_evidence, max_statements = options.min_evidence, options.max_statements
     if level < min_evidence:

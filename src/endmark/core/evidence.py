@@ -34,4 +34,4 @@ UNDONE_BY_DOWNS = "undone-by-downs"  # what had run was undone by its downs, and
 TARGET_GONE = "target-gone"  # closed by a person: nobody can say any more what became of it
 REHEARSED = "rehearsed"  # it ran where nothing stays first, and left the schema that it left then
 FOUND_IN_REHEARSAL = "found-in-rehearsal"  # declined by what was found there; the target was not touched
-RESTORED = "reverted:restored"  # the target's file is the one from before it
+RESTORED = "reverted-by:restore"  # the target's file is the one from before it

@@ -245,3 +245,27 @@ class Rehearses(Protocol):
         Raises Failed for what does not go through, or does not come back, with `statement` counted from 1; CannotTry
         where nothing can be rehearsed. The target is not written to.
         """
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A target that is again what it was: its fingerprint, and the jobs whose receipts went."""
+
+    fingerprint: str
+    undone: tuple[str, ...]
+
+
+@runtime_checkable
+class Restores(Protocol):
+    """What a target has beside `Target` where endmark puts its backups back."""
+
+    def jobs_since(self, backup: Path) -> tuple[str, ...]:
+        """The jobs with a receipt in the target and none in the backup, in the order they came. Raises CannotTry."""
+
+    def restore(
+        self, backup: Path, kept: Kept, undone: Sequence[str], lock_timeout: float, progress: Progress, stop: Stop
+    ) -> Restored:
+        """Make the target what the backup is, under its lock. `undone`: every job that this may undo.
+
+        Raises Failed when interrupted and CannotTry for everything else, a backup whose bytes are not `kept` and a job
+        that `undone` does not name included; the target is what it was then.
+        """

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Self
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.sqlite import backup, receipts, rehearsal, watch
+from endmark.effects.sqlite import backup, receipts, rehearsal, restore, watch
 from endmark.effects.sqlite.fingerprint import fingerprint
 from endmark.effects.sqlite.guard import OURS, Guard
-from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Rehearsal, Stop, Work
+from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Rehearsal, Restored, Stop, Work
 
 _OPCODES = 2_000  # virtual machine steps between two looks at the clock and at `stop`
 _VALUE_MAX = 64 * 1024 * 1024  # bytes in one value or row
@@ -59,6 +59,16 @@ class SqliteTarget:
         ours = [self.path, *map(self._beside, _BESIDE)]
         theirs = [path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)]
         return any(_same(one, path) for one in ours) or any(_same(self.path, other) for other in theirs)
+
+    def jobs_since(self, backup: Path) -> tuple[str, ...]:
+        with _told(self), self.open() as session:
+            return restore.jobs_since(session.connection, backup)
+
+    def restore(
+        self, backup: Path, kept: Kept, undone: Sequence[str], lock_timeout: float, progress: Progress, stop: Stop
+    ) -> Restored:
+        with _told(self), self.open() as session:
+            return restore.put_back(session.connection, backup, kept, undone, lock_timeout, progress, stop)
 
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)
@@ -116,7 +126,7 @@ class SqliteSession:
 
     def __init__(self, target: SqliteTarget, conn: sqlite3.Connection) -> None:
         self._target = target
-        self._conn = conn
+        self._conn = self.connection = conn
         self.place = _inode(target.path)
         self.written: set[str | None] = set()  # tables whose rows the last plan was to write
 
