@@ -12,6 +12,8 @@ from endmark.ledger.entry import Entry
 from endmark.settle import BACKED_UP, BACKING_UP
 from endmark.treatment import Options
 
+_PASSWORDS = ("PGPASSWORD", "MYSQL_PWD")  # of the caller's, where the target's URL holds none
+
 
 def back_up(
     ledger: Ledger,
@@ -55,7 +57,9 @@ def _by_command(
     reach = target.reach()
     known = {**reach.words, "job": entry.job_id or "", "attempt": entry.attempt_id}
     arguments = command.filled(words, known)
-    done = command.run(arguments, {**options.environ, **reach.environ}, options.backup_timeout, reach.secrets, stop)
+    environ = {**options.environ, **reach.environ}
+    secrets = (*reach.secrets, *(environ[name] for name in _PASSWORDS if environ.get(name)))
+    done = command.run(arguments, environ, options.backup_timeout, secrets, stop)
     ledger.note(
         entry.attempt_id,
         BACKED_UP,
