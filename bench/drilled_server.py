@@ -7,14 +7,14 @@ import sys
 _LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
-async def main(whole: int) -> None:
+async def main(whole: bytes) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 found = _LENGTH.search(head)
                 body = await reader.readexactly(int(found[1]) if found else 0)
-                status = b"200 OK" if len(body) == whole else b"422 Unprocessable"
+                status = b"200 OK" if body == whole else b"422 Unprocessable"
                 writer.write(b"HTTP/1.1 %b\r\nContent-Length: 2\r\n\r\nok" % status)
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -25,4 +25,4 @@ async def main(whole: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(int(sys.argv[1])))
+    asyncio.run(main(bytes.fromhex(sys.argv[1])))

@@ -44,15 +44,17 @@ def _git(folder: Path, *arguments: str, stdin: bytes | None = None) -> str:
     return subprocess.run(command, cwd=folder, env=env, input=stdin, capture_output=True, check=True).stdout.decode()
 
 
-def _make(folder: Path, count: int) -> tuple[str, str]:
+def _make(folder: Path, count: int, changed: int) -> tuple[str, str]:
     """A guarded repository, and a recorded merge that main is not at yet. Returns both commits."""
     _git(folder, "init", "-q", "--bare", "-b", "main", ".")
     out = [b"commit refs/heads/main\nmark :1\ncommitter A <a@b> 1 +0000\ndata 0\n\n"]
     files = {f"src/d{at % _FOLDERS}/f{at}.py": f"line {at}\n" * 5 for at in range(count)} | {"endmark.toml": _POLICY}
     out += [f"M 100644 inline {name}\ndata {len(text)}\n{text}\n".encode() for name, text in files.items()]
-    for branch, mark, at in (("topic", 2, 7), ("other", 3, 8)):
+    for branch, mark, numbers in (("topic", 2, range(changed)), ("other", 3, [count - 1])):
         out.append(f"commit refs/heads/{branch}\nmark :{mark}\ncommitter A <a@b> {mark} +0000\ndata 0\n\n".encode())
-        out.append(f"from :1\nM 100644 inline src/d{at}/f{at}.py\ndata 2\nx\n\n".encode())
+        out.append(b"from :1\n")
+        out += [f"M 100644 inline src/d{at % _FOLDERS}/f{at}.py\ndata 2\nx\n\n".encode() for at in numbers]
+        out.append(b"\n")
     _git(folder, "fast-import", "--quiet", stdin=b"".join(out))
     _git(folder, "update-ref", "refs/heads/main", "refs/heads/other")  # the merge is a true one
     keys.new(folder / "gate.key")
@@ -139,14 +141,15 @@ def _replay(commands: list[dict[str, Any]]) -> None:
 
 def measure(quick: bool) -> list[Row]:
     count, turns = (1_000, 9) if quick else (_FILES, 31)
-    with tempfile.TemporaryDirectory(prefix="bench-hook-") as name, ExitStack() as stack:
-        folder = Path(name)
-        main, merge = _make(folder, count)
-        update = f"{main} {merge} refs/heads/main\n".encode()
-        rows = []
-        for kind in hooks.KINDS:
-            commands = _commands(folder, kind, update, stack)
-            title = f"{kind}, {count:,} files : its {len(commands)} git commands twice + python"
-            ours = partial(_hook, folder, kind, update)
-            rows.append(row(title, ours, partial(_replay, commands), None if quick else 1.0, turns))
-        return rows
+    rows = []
+    for changed in (1, count // 2):
+        with tempfile.TemporaryDirectory(prefix="bench-hook-") as name, ExitStack() as stack:
+            folder = Path(name)
+            main, merge = _make(folder, count, changed)
+            update = f"{main} {merge} refs/heads/main\n".encode()
+            for kind in hooks.KINDS:
+                commands = _commands(folder, kind, update, stack)
+                title = f"{kind}, {changed:,} of {count:,} files : its {len(commands)} git commands twice + python"
+                ours = partial(_hook, folder, kind, update)
+                rows.append(row(title, ours, partial(_replay, commands), None if quick else 1.0, turns))
+    return rows

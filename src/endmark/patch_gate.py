@@ -112,7 +112,7 @@ class PatchGate:
         review_id = name or f"{digest[:32]}-{case.change.diff_sha[:16]}-{place.policy.sha256[:16]}-{whose.name}"
         former = self._book.review(review_id)
         if former is not None:
-            return self._again(case, former, digest, submitter)
+            return self._again(case, former, digest, whose.name, submitter)
         answer, body = self._reviewing.judge(case, raw, whose)
         known = self._known(gate, case)
         is_fail = answer.state is Review.FAIL
@@ -126,7 +126,7 @@ class PatchGate:
             former = self._book.review(review_id)
             if former is None:
                 raise
-            return self._again(case, former, digest, submitter)
+            return self._again(case, former, digest, whose.name, submitter)
         if known is not None:
             stands = self._stands(known.decision_id, brought)
             if not (is_fail and stands.state == Decision.MERGED):
@@ -224,11 +224,11 @@ class PatchGate:
             body=body,
         )
 
-    def _again(self, case: Case, former: ReviewEntry, digest: str, submitter: str) -> PatchOutcome:
-        """A review id came again: what is on record for the same bytes and change, else a refusal."""
+    def _again(self, case: Case, former: ReviewEntry, digest: str, reviewer: str, submitter: str) -> PatchOutcome:
+        """A review id came again: what is on record for the same bytes, reviewer and change, else a refusal."""
         decision = self._book.get(former.decision_id)
         assert decision is not None  # noqa: S101  # a review has its decision, or the SQL would not have taken it
-        same = former.body_sha256 == digest and decision.diff_sha == case.change.diff_sha
+        same = (former.body_sha256, former.reviewer) == (digest, reviewer) and decision.diff_sha == case.change.diff_sha
         if same and decision.policy_sha256 == case.place.policy.sha256:
             if decision.state is Decision.PENDING:  # whoever brought it may have been killed before this
                 self._carry(case, decision)

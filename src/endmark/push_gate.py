@@ -146,7 +146,7 @@ class Guard:
         if default is not None and _names(default, ref):
             return True
         if isinstance(own, Refused):
-            if default is None or ref == self._heads.default:
+            if default is None:
                 raise own
             return False  # it broke a file of its own, and may mend it: the default branch's policy does not name it
         return own is not None and _names(own, ref)
@@ -214,10 +214,11 @@ class Guard:
         missing = set(branch.reviewers) - passed
         if missing:
             raise _no(f"{tip[:12]}: the record has no pass of {', '.join(sorted(missing))}")
-        if case.for_a_person and not any(word.startswith(APPROVED) for word in decision.evidence):
-            names = ", ".join(ascii(path)[2:-1] for path in case.for_a_person[:3])
+        for_a_person = case.for_a_person
+        if for_a_person and not any(word.startswith(APPROVED) for word in decision.evidence):
+            names = ", ".join(ascii(path)[2:-1] for path in for_a_person[:3])
             raise _no(f"{tip[:12]}: it changes {names}, and the record names no person who looked at that")
-        if self._policy_file is None and policies.FILE.encode() in case.for_a_person:
+        if self._policy_file is None and policies.FILE.encode() in for_a_person:
             self._check_what_stays(tip)
 
     def _check_what_stays(self, tip: str) -> None:
@@ -260,11 +261,13 @@ def _names(policy: Policy, ref: str) -> bool:
 
 
 def _folded(name: str) -> str:
+    """A name without what some file system overlooks: case, composition, characters that cannot be seen."""
     if name.isascii():
         return name.lower()
-    from unicodedata import normalize
+    from unicodedata import category, normalize
 
-    return normalize("NFKC", normalize("NFKC", name).casefold())
+    seen = "".join(letter for letter in normalize("NFKC", name) if category(letter) != "Cf")
+    return normalize("NFKC", seen.casefold())
 
 
 def _no(detail: str) -> Refused:

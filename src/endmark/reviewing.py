@@ -17,8 +17,6 @@ from endmark.core.states import Review
 from endmark.effects.git import Block, Gate, read_file
 from endmark.ledger.patch_entry import Answer
 from endmark.patch_case import Case, Place
-from endmark.seal import seal
-from endmark.sources.reviewer import asking
 
 COMPLETE = frozenset({Review.PASS, Review.FAIL})
 _FILES_MOST = 16 * 1024 * 1024  # bytes of one file that a command brings along
@@ -33,17 +31,20 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reviewers:
-    """The reviewers of a policy, asked one by one. `environ`: where their keys stand.
+    """The reviewers of a policy, asked one by one. `environ`: where their keys stand. `stop`: who wants it to end.
 
     Their instructions and files come from the base commit, or the server where a path begins with `/`.
     """
 
-    def __init__(self, gate: Gate, environ: Mapping[str, str]) -> None:
+    def __init__(self, gate: Gate, environ: Mapping[str, str], stop: Callable[[], str | None] = lambda: None) -> None:
         self._gate = gate
         self._environ = environ
+        self._stop = stop
 
     def check(self, place: Place) -> None:
         """Raise CannotTry where a reviewer of the branch could not be asked at all: a key or a file is not there."""
+        from endmark.sources.reviewer import asking  # only who asks pays for it
+
         for reviewer in place.policy.reviewers_of(place.branch):
             asking.key_of(reviewer, self._environ)
             self.instructions(place, reviewer)
@@ -87,6 +88,9 @@ class Reviewers:
 
     def ask(self, reviewer: Reviewer, place: Place, shown: Shown) -> Reply:
         """Ask once. Raises Refused for no answer, and for one that is not proven whole."""
+        from endmark.seal import seal
+        from endmark.sources.reviewer import asking
+
         try:
             reply = asking.ask(
                 reviewer,
@@ -94,6 +98,7 @@ class Reviewers:
                 asking.limits_of(place.branch),
                 environ=self._environ,
                 files=self._files(place, reviewer),
+                stop=self._stop,
             )
         except CannotTry as fault:
             raise Refused(Signal.UNREACHABLE, 0, None, fault.detail.rstrip(".")) from None

@@ -2,14 +2,18 @@
 
 import json
 import re
+import signal
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import pytest
 from tests.effects.git.repos import git
+from tests.faces.shell import wait_for
+from tests.gates.patches.models import KEY, kind
 from tests.gates.patches.world import World, command, policy
 from tests.support import forge as forges
+from tests.support.server import STALL, Script, serving
 
 import endmark
 from endmark.core import intoto, merge_message, strictjson
@@ -220,6 +224,36 @@ def test_the_audit_counts_them(world, run, shell):
     assert "1 decision, 1 review" in said.text
     found = shell.run("ledger", "verify", "--json").object
     assert (found["decisions"], found["reviews"], found["ok"]) == (1, 1, True)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_review_that_is_interrupted(world, shell, number, code):
+    """The reviewer hangs: it is killed at once, its attempt is on record as incomplete, and it is not asked again."""
+    world.says("hang")
+    with shell.start("review", "--base", "main", "--head", "topic", "--repo", world.repo) as process:
+        wait_for(lambda: world.asked() == 1)
+        process.send_signal(number)
+        process.communicate(timeout=20)
+    assert process.returncode == code
+    ((one,),) = [world.book.reviews(entry.decision_id) for entry in world.decisions()]
+    assert (one.state, one.signal) == ("incomplete", "reset")
+    assert world.asked() == 1
+    world.says("pass")
+    assert world.review().state == "pass"
+
+
+def test_a_model_that_is_asked_is_let_go_of(tmp_path, shell, monkeypatch):
+    with serving(Script(b"data: {}\n\n", ending=STALL)) as server:
+        made = World(tmp_path / "world", policy({"deep": kind("openai", server.url)}, idle_seconds=30))
+        monkeypatch.setenv("ENDMARK_LEDGER", str(made.path))
+        monkeypatch.setenv("REVIEW_KEY", KEY)
+        with shell.start("review", "--base", "main", "--head", "topic", "--repo", made.repo) as process:
+            wait_for(lambda: server.requests)
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=20)
+    assert process.returncode == 143
+    assert [one.signal for one in made.book.reviews(made.decisions()[0].decision_id)] == ["reset"]
+    made.end()
 
 
 # ---- forges

@@ -58,6 +58,7 @@ _URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5}
 _LOCAL = re.compile(r"http://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?:[:/]|\Z)")
 _CONTROL = re.compile(r"[\0-\x1f\x7f\\]")
 _MOST_STARS = 8
+_GLOB_FLAGS = re.DOTALL | re.IGNORECASE
 
 _Table = TypeVar("_Table", "Branch", "Reviewer")
 _Count = Annotated[int, Meta(ge=1, le=1 << 30)]
@@ -156,8 +157,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def needs_person(self, branch: Branch, paths: Iterable[bytes]) -> tuple[bytes, ...]:
         """Those of the changed paths, old names and new, that a person must look at."""
-        patterns = [_glob(pattern) for pattern in self.always_person(branch)]
-        return tuple(path for path in paths if any(pattern.fullmatch(path) for pattern in patterns))
+        globs = (_glob(pattern).pattern for pattern in self.always_person(branch))
+        person = re.compile(b"|".join(b"(?:%s)" % glob for glob in globs), _GLOB_FLAGS)  # one look at each path
+        return tuple(filter(person.fullmatch, paths))
 
 
 def wire_of(reviewer: Reviewer) -> str | None:
@@ -332,4 +334,4 @@ def _glob(pattern: str) -> re.Pattern[bytes]:
     parts = re.split(rb"(\*\*/|\*\*|\*|\?)", pattern.strip("/").encode())
     spelled = {b"**/": rb"(?:.*/)?", b"**": rb".*", b"*": rb"[^/]*", b"?": rb"[^/]"}
     body = b"".join(spelled.get(part) or re.escape(part) for part in parts)
-    return re.compile((b"" if anchored else rb"(?:.*/)?") + body + rb"(?:/.*)?", re.DOTALL | re.IGNORECASE)
+    return re.compile((b"" if anchored else rb"(?:.*/)?") + body + rb"(?:/.*)?", _GLOB_FLAGS)

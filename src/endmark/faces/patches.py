@@ -71,7 +71,9 @@ class Patches:
             self.git = stack.enter_context(GitGate(found))
             self.ledger = stack.enter_context(Ledger.open(ledger_place(ledger), create=create))
             self.book = PatchBook(self.ledger)
-            self._reviewing = Reviewing(Reviewers(self.git, os.environ), lambda: os.urandom(16).hex(), self._verify)
+            self._reviewing = Reviewing(
+                Reviewers(self.git, os.environ, stop), lambda: os.urandom(16).hex(), self._verify
+            )
             self._doing = PatchGate(self.ledger, now, reviewing=self._reviewing, stop=stop)
             self._open = stack.pop_all()
 

@@ -14,7 +14,8 @@ from endmark.effects.git.program import Lost
 
 
 def run(folder, at, when):
-    environ = PLAIN | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    # Who is killed removes nothing: its folders go where pytest removes them.
+    environ = PLAIN | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TMPDIR": str(folder.parent)}
     command = [sys.executable, "-m", "tests.effects.git.killed", str(folder), str(at), when]
     return subprocess.run(command, env=environ, capture_output=True, text=True)
 

@@ -11,14 +11,14 @@ _COMMIT = b"COMMIT\0"
 
 
 class Relay:
-    """Passes bytes both ways. The first time the gate says COMMIT it is passed on, or not, and the gate's side of the
-    connection is dropped; the server's side stays until it has answered. `swallow`: from these bytes on nothing that
-    the gate says reaches the server."""
+    """Passes bytes both ways. The `commit`th time the gate says COMMIT it is passed on, or not, and the gate's side of
+    the connection is dropped; the server's side stays until it has answered. `swallow`: from these bytes on nothing
+    that the gate says reaches the server."""
 
-    def __init__(self, url, passes=True, swallow=None):
+    def __init__(self, url, passes=True, swallow=None, commit=1):
         known = conninfo_to_dict(url)
         self._server = (str(known["host"]), int(str(known["port"])))
-        self._passes, self._swallow = passes, swallow
+        self._passes, self._swallow, self._commits = passes, swallow, commit
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         self.url = f"postgresql://{known['user']}:p%C3%A4ssword@127.0.0.1:{port}/{known['dbname']}?sslmode=disable"
@@ -55,7 +55,8 @@ class Relay:
                         return
                     if self._swallow is not None and self._swallow in said:
                         deaf = True
-                    if _COMMIT in said and not self.dropped and self._swallow is None:
+                    self._commits -= _COMMIT in said
+                    if _COMMIT in said and not self._commits and self._swallow is None:
                         self.dropped = 1
                         if self._passes:
                             server.sendall(said)

@@ -105,7 +105,7 @@ SHAPE = {
 }
 OUR_ROWS = {
     f"{name} {table}": ([statement.replace("{t}", table)], SQL, "")
-    for table in ("public.schema_jobs", "endmark.endmark_receipts")
+    for table in ("public.schema_jobs", "endmark.endmark_receipts", "endmark.endmark_alone")
     for name, statement in {
         "INSERT INTO": "INSERT INTO {t} (job_id) VALUES ('x')",
         "UPDATE": "UPDATE {t} SET job_id = 'x'",
@@ -193,8 +193,20 @@ FORGERY = {
     "count without the nonce": (
         ["SELECT endmark.count_job('j', '', '1', '1', 'x', 'y', now()::text)"],
         NO,
-        "was not begun here",
+        "only the gate itself may call this",
     ),
+    "a job that runs alone": (
+        ["SELECT endmark.begin_alone('evil', 'a', repeat('0', 64), 'VACUUM', '', '', NULL)"],
+        NO,
+        "begins before anything else is written",
+    ),
+    "the end of one": (["SELECT endmark.end_alone('j', 'applied', NULL, NULL)"], NO, "only the gate itself may call"),
+    "prepared and executed": (
+        ["PREPARE e AS SELECT endmark.end_alone($1, $2, $3, $4)", "EXECUTE e ('j', 'applied', NULL, NULL)"],
+        NO,
+        "only the gate itself may call",
+    ),
+    "said as the gate says it": (["SELECT endmark.end_alone($1, $2, $3, $4)"], SQL, "asks for parameters"),
     "our functions anew": (
         ["CREATE OR REPLACE FUNCTION endmark.finish(text, text, text) RETURNS void LANGUAGE sql AS ''"],
         SQL,
@@ -256,6 +268,6 @@ def test_the_next_honest_job_goes_through(shared):
 
 
 def honest(database, job_id):
-    database.run(["UPDATE users SET name = 'carl' WHERE id = 2", "SELECT 1"], job_id)
+    database.run(["UPDATE users SET name = 'carl' WHERE id = 2", "SELECT 1"], job_id, lock=10)
     receipt = database.receipt(job_id)
     assert (receipt.status, receipt.rows_changed) == ("applied", "1 0")

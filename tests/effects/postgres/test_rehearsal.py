@@ -121,7 +121,7 @@ BAD = {
     "nothing at all": (["SELECT 1", "-- nothing"], Signal.FORBIDDEN_STATEMENT, 2),
     "a NUL": (["SELECT '\0'"], Signal.FORBIDDEN_STATEMENT, 1),
     "rows from the client": (["COPY users FROM STDIN"], Signal.FORBIDDEN_STATEMENT, 1),
-    "an index beside": (["CREATE INDEX CONCURRENTLY i ON users (name)"], Signal.FORBIDDEN_STATEMENT, 1),
+    "an index beside": (["SELECT 1", "CREATE INDEX CONCURRENTLY i ON users (name)"], Signal.FORBIDDEN_STATEMENT, 2),
     "a statement without end": (["SELECT 1", "SELECT pg_sleep(60)"], Signal.STATEMENT_TIMEOUT, 2),
 }
 
@@ -247,6 +247,21 @@ def test_numbers_that_were_taken_are_named(database):
     found = rehearse(database.target, ["INSERT INTO s (x) VALUES (1)"])
     assert found.limits == ("the numbers that were taken from public.s_id_seq are gone: no rollback gives them back",)
     assert database.query("SELECT count(*) FROM s") == [(0,)]
+
+
+def test_a_statement_that_runs_in_no_transaction_is_tried_on_a_clone_alone(database):
+    plan, down = ["CREATE INDEX CONCURRENTLY i ON users (name)"], ["DROP INDEX CONCURRENTLY i"]
+    with unchanged(database), pytest.raises(CannotTry, match="rehearse_in"):
+        rehearse(target_of(database, "rolled back"), plan)
+    with unchanged(database):
+        found = rehearse(target_of(database, "clone"), plan, down=down)
+        with pytest.raises(Failed, match="did not bring back"):
+            rehearse(target_of(database, "clone"), plan, down=["SELECT 1"])
+        with pytest.raises(Failed, match="statement 1"):
+            rehearse(target_of(database, "clone"), ["CREATE INDEX CONCURRENTLY i ON users (city)"])
+    assert [(change.what.value, change.kind, change.name) for change in found.changes] == [("+", "index", "i")]
+    assert found.after_downs == found.before
+    assert database.run(plan).fingerprint_after == found.after
 
 
 # --- the scratch database

@@ -114,9 +114,11 @@ BROKEN = {
     "another right": ("ALTER FUNCTION endmark.finish SECURITY INVOKER", "do not run as the owner"),
     "another owner": ("ALTER FUNCTION endmark.finish OWNER TO CURRENT_USER", "do not run as the owner"),
     "a function less": ("DROP FUNCTION endmark.count_job", "the functions are not those"),
-    "counts gone": ("DROP TABLE endmark.endmark_receipts", "endmark_receipts is not the table"),
-    "another table's owner": ("ALTER TABLE endmark.endmark_receipts OWNER TO CURRENT_USER", "is not the table"),
-    "the schema's owner": ("ALTER SCHEMA endmark OWNER TO CURRENT_USER", "is not the table"),
+    "counts gone": ("DROP TABLE endmark.endmark_receipts", "endmark_receipts or endmark.endmark_alone is not as"),
+    "the one for those alone gone": ("DROP TABLE endmark.endmark_alone", "endmark_alone is not as"),
+    "its owner": ("ALTER TABLE endmark.endmark_alone OWNER TO CURRENT_USER", "endmark_alone is not as"),
+    "another table's owner": ("ALTER TABLE endmark.endmark_receipts OWNER TO CURRENT_USER", "endmark_alone is not as"),
+    "the schema's owner": ("ALTER SCHEMA endmark OWNER TO CURRENT_USER", "endmark_alone is not as"),
     "all gone": ("DROP SCHEMA endmark CASCADE", "not set up"),
 }
 

@@ -15,7 +15,7 @@ from endmark.core.refusal import CannotTry
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 
-ROUNDS = 3
+ROUNDS = 2
 
 
 def twin(world):

@@ -49,7 +49,9 @@ def test_inc_108_inc_109_a_verdict_that_changes_its_mind_about_what_stands_merge
     assert world.states() == ["merged"], "what was done is on record as it was done"
     assert (done.rates[0].flips, done.rates[0].pairs) == (1, 3)
     world.move("main", "start")
+    asked = world.asked()
     assert world.review().state == "fail", "taken back, it does not come in again: any fail wins"
+    assert world.asked() == asked, "and nobody is asked again"
     assert world.merge().state == "fail"
 
 

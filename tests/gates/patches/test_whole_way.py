@@ -210,6 +210,15 @@ def test_an_id_belongs_to_one_verdict(world):
     assert world.book.get(first.decision_id).state == "pass"
 
 
+def test_an_id_belongs_to_one_reviewer(make_world):
+    """Two reviewers may say the same in the same bytes; one attempt is still not both of theirs."""
+    world = make_world(policy(TWO))
+    world.decide(world.verdict(), reviewer="tests", name="ci-1")
+    said = world.decide(world.verdict(), reviewer="security", name="ci-1")
+    assert shown(said) == ("incomplete", "id-reused", 12)
+    assert world.merge().exit_code == 16
+
+
 # ---- what may not be merged, or only by a person
 
 

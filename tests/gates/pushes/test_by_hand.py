@@ -110,6 +110,7 @@ def test_a_push_through_an_alias_of_nothing(plain, alias):
     before = plain.refs()
     done = plain.push(f"topic:{alias}")
     assert "not made by a push" in said(done)
+    assert "pre-receive hook declined" in said(done)
     assert plain.refs() == before
     done = plain.by_hand("update-ref", alias, plain.oid("main"))
     assert "not made by a push" in said(done)

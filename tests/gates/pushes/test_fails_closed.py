@@ -122,6 +122,17 @@ def test_a_policy_of_the_base_that_cannot_be_read(plain, content):
     assert plain.push("topic:refs/tags/free").returncode == 0
 
 
+def test_a_broken_policy_where_head_names_nothing(plain):
+    """Nothing says that this branch is free, so it is not."""
+    git(plain.server, "fetch", "-q", plain.client, "+policy-broken:refs/heads/main")
+    git(plain.server, "symbolic-ref", "HEAD", "refs/heads/unborn")
+    plain.guard()
+    before = plain.refs()
+    for what in ("+topic:refs/heads/main", ":refs/heads/main"):
+        assert "stays where it is: endmark.toml in " in said(plain.push(what))
+    assert plain.refs() == before
+
+
 def test_a_base_without_a_policy_is_not_guarded(plain):
     git(plain.server, "fetch", "-q", plain.client, "+policy-gone:refs/heads/main")
     plain.guard()

@@ -1,6 +1,6 @@
 """Some faults of one family against one opened target, and afterwards the control."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -40,9 +40,9 @@ class Bench:
         self.player = player
         self.world = world if world is not None and (world.resets or world.looks) else None
         self.body = body
-        calls = hasattr(player, "judge")  # in this process, where nothing else could end a hang
-        self._watch = Watchdog(limit if calls else None, shared)
-        self._fast = getattr(player, "check", None) if self.world is None else None
+        self._watch = Watchdog(limit if player.in_process else None, shared)
+        self._check: Callable[[bytes], object] | None = getattr(player, "check", None)
+        self._give: Callable[[bytes], Seen] | None = getattr(player, "give", None)
 
     def control(self) -> str:
         """Give it the whole payload, on fresh state. Empty if it was accepted, and had an effect where one is watched;
@@ -65,14 +65,17 @@ class Bench:
         """Play these faults, then the control; where that is not accepted, what was refused is inconclusive."""
         blank = Answer.NOT_TRIED.value.encode() * len(numbers)
         batch = Batch(start=numbers.start, cells=bytearray(blank), notes={})
-        quick = family.payloads(self.body, numbers) if self._fast is not None else None
-        with self._watch:
-            if quick is not None:
-                self._play_fast(batch, quick)
-            elif self.world is None:
-                self._play_each(batch, family, numbers, stop_on_hole)
-        if quick is None and self.world is not None:
+        if self.world is not None:
             self._play_watched(batch, family, numbers, stop_on_hole)
+        else:
+            payloads = family.payloads(self.body, numbers) if self._give is not None else None
+            with self._watch:
+                if payloads is None:
+                    self._play_each(batch, family, numbers, stop_on_hole)
+                elif self._check is not None:
+                    self._play_checks(batch, payloads, self._check)
+                else:
+                    self._play_given(batch, payloads, stop_on_hole)
         batch.control = self.control()
         if batch.control:
             unsure = Answer.INCONCLUSIVE.value.encode()
@@ -92,33 +95,46 @@ class Bench:
     def answer(self, broken: Broken) -> Seen:
         """What the target makes of a fault; one that does no damage is none."""
         seen = self._answer(broken)
-        if seen.answer is Answer.ACCEPTED and self._no_harm(broken):
-            return Seen(Answer.NO_FAULT, "does no damage")
+        if seen.answer is Answer.ACCEPTED and broken.end is End.POLITE and self._no_harm(of_data(broken, self.body)):
+            return _NO_DAMAGE
         return seen
 
     def _answer(self, broken: Broken | None) -> Seen:
         try:
             return self.player.play(broken, self.body)
         except Hung:
-            return Seen(Answer.HUNG, "no end within its time")
+            return _NO_END
         except DoesNotFit as fault:
             return Seen(Answer.NO_FAULT, str(fault))
         except CannotTry as fault:
             return Seen(Answer.INCONCLUSIVE, fault.detail)
 
-    def _no_harm(self, broken: Broken) -> bool:
-        """Whether a fault left a whole payload, or the same JSON spelled in another way."""
-        if broken.end is not End.POLITE:
-            return False
-        data = of_data(broken, self.body)
+    def _no_harm(self, data: bytes) -> bool:
+        """Whether `data` is a whole payload, or the same JSON spelled in another way."""
         return data in (self.body.data, self.body.other) or structure.same_value(data, self.body.data)
 
     # --- at speed
 
-    def _play_fast(self, batch: Batch, payloads: Iterable[bytes]) -> None:
-        check, watch, cells, whole = self._fast, self._watch, batch.cells, self.body.data
-        assert check is not None  # noqa: S101  # asked only where it is there
-        refused, at = ord(Answer.REFUSED.value), -1
+    def _play_given(self, batch: Batch, payloads: Iterable[bytes], stop_on_hole: bool) -> None:
+        give, begin, refused = self._give, self._watch.begin, ord(Answer.REFUSED.value)
+        assert give is not None  # noqa: S101  # asked only where it is there
+        for at, data in enumerate(payloads):
+            begin(batch.start + at)
+            try:
+                seen = give(data)
+            except (Hung, CannotTry) as fault:
+                seen = _NO_END if isinstance(fault, Hung) else Seen(Answer.INCONCLUSIVE, str(fault))
+            if seen.answer is Answer.REFUSED:
+                batch.cells[at] = refused
+                continue
+            if seen.answer is Answer.ACCEPTED and self._no_harm(data):
+                seen = _NO_DAMAGE
+            batch.set(batch.start + at, seen)
+            if seen.answer.is_hole and stop_on_hole:
+                break
+
+    def _play_checks(self, batch: Batch, payloads: Iterable[bytes], check: Callable[[bytes], object]) -> None:
+        watch, cells, refused, at = self._watch, batch.cells, ord(Answer.REFUSED.value), -1
         for data in payloads:
             at += 1
             watch.at = at
@@ -127,12 +143,11 @@ class Bench:
             except Refused:
                 cells[at] = refused
             except Hung:
-                batch.set(batch.start + at, Seen(Answer.HUNG, "no end within its time"))
+                batch.set(batch.start + at, _NO_END)
             except Exception as fault:  # noqa: BLE001  # whatever else leaves a gate is a crash
                 batch.set(batch.start + at, Seen(Answer.CRASHED, f"raised {type(fault).__name__}"))
             else:
-                harmless = data == whole or structure.same_value(data, whole)
-                batch.set(batch.start + at, Seen(Answer.NO_FAULT if harmless else Answer.ACCEPTED, "proven"))
+                batch.set(batch.start + at, _NO_DAMAGE if self._no_harm(data) else Seen(Answer.ACCEPTED, "proven"))
 
     # --- with an eye on the effect
 
@@ -187,6 +202,8 @@ class Bench:
         return self._halve(batch, family, suspects[:middle]) + self._halve(batch, family, suspects[middle:])
 
 
+_NO_END = Seen(Answer.HUNG, "no end within its time")
+_NO_DAMAGE = Seen(Answer.NO_FAULT, "does no damage")
 _WORDS = {
     Answer.REFUSED: "refused",
     Answer.ACCEPTED: "accepted",

@@ -2,6 +2,8 @@
 
 import multiprocessing
 import signal
+import sys
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -64,7 +66,9 @@ class Lanes:
 
     def __init__(self, job: Job, count: int) -> None:
         self._job = job
-        self._lanes = [_Lane(job, worker) for worker in range(count)]
+        self._lanes: list[_Lane] = []
+        for worker in range(count):
+            self._lanes.append(_Lane(job, worker, self._lanes))
 
     def __enter__(self) -> "Lanes":
         return self
@@ -93,17 +97,23 @@ class Lanes:
 class _Lane:
     """One worker, started anew where it was lost."""
 
-    def __init__(self, job: Job, worker: int) -> None:
+    def __init__(self, job: Job, worker: int, others: "list[_Lane]") -> None:
         self._job = job
         self._worker = worker
+        self._others = others
         self.part: Part | None = None
         self._start()
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
+        forks = sys.platform == "linux" and threading.active_count() == 1  # in 5 ms, where nothing can break by it
+        context: Any = multiprocessing.get_context("fork" if forks else "spawn")
         self._at = context.RawValue("q", -1)
         self.pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(theirs, self._job, self._worker, self._at), daemon=True)
+        # Of those, a fork would keep the ends that are ours; then no worker would notice that we have gone.
+        ours = [self.pipe, *(lane.pipe for lane in self._others if lane is not self)] if forks else []
+        self._process = context.Process(
+            target=_work, args=(theirs, ours, self._job, self._worker, self._at), daemon=True
+        )
         self._process.start()
         theirs.close()
         self._moved = (self._at.value, time.monotonic() + _OPENING)
@@ -164,8 +174,10 @@ class _Lane:
         self._process.close()
 
 
-def _work(pipe: "connection.Connection[Any, Any]", job: Job, worker: int, at: Any) -> None:
+def _work(pipe: Any, inherited: list[Any], job: Job, worker: int, at: Any) -> None:
     """The life of a worker."""
+    for end in inherited:
+        end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started us ends us
     signal.signal(signal.SIGTERM, _leave)
     try:

@@ -6,7 +6,8 @@ from typing import Protocol
 import msgspec
 
 from endmark.core.refusal import CannotTry
-from endmark.drills.targets.command import WORKER, run
+from endmark.drills.targets.command import WORKER
+from endmark.drills.targets.process import run
 
 
 class World(Protocol):

@@ -36,7 +36,12 @@ class Seen(NamedTuple):
 
 
 class Player(Protocol):
-    """One opened target, used by one worker."""
+    """One opened target, used by one worker. `in_process`: it runs here, where nobody else could end a hang.
+
+    A player that has `give(data) -> Seen` too is swept faster; one with `check(data)`, which raises Refused, fastest.
+    """
+
+    in_process: bool
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
         """Give it what a fault leaves of `body`; None: the whole. Raises DoesNotFit."""

@@ -44,15 +44,17 @@ class PythonTarget(msgspec.Struct, frozen=True, kw_only=True):
 class CallPlayer:
     """Calls a function. A hang is ended by whoever sweeps."""
 
+    in_process = True
+
     def __init__(self, function: Callable[[Any], object], text: bool = False, rules: Rules | None = None) -> None:
         self._function = function
         self._text = text
         self._rules = rules or Rules()
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
-        return self.judge(data_of(broken, body))
+        return self.give(data_of(broken, body))
 
-    def judge(self, data: bytes) -> Seen:
+    def give(self, data: bytes) -> Seen:
         """What the function makes of `data`."""
         argument: bytes | str = data
         if self._text:

@@ -16,7 +16,8 @@ from endmark.drills.proxy.inbound import Exchanging, Inbound
 from endmark.drills.proxy.options import Faulting, Options, Served
 from endmark.drills.proxy.server import Proxy
 from endmark.drills.targets.answer import Answer, Rules, Seen
-from endmark.drills.targets.command import WORKER, run
+from endmark.drills.targets.command import WORKER
+from endmark.drills.targets.process import run
 
 URL = "{url}"
 _PATIENCE = 10.0  # seconds for the proxy to start or to stop
@@ -50,6 +51,8 @@ class _Counting(Proxy):
 
 class ClientPlayer:
     """One proxy, in a thread beside."""
+
+    in_process = False
 
     def __init__(self, target: ClientTarget, worker: int) -> None:
         self._target = target

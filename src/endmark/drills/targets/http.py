@@ -4,7 +4,6 @@ import socket
 import ssl
 import struct
 import time
-from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -44,13 +43,10 @@ class _Response:
 
     def __init__(self, make: Any) -> None:
         self.parser = make(self)
+        self.raw = b""
         self.body = bytearray()
         self.status = 0
-        self.keeps = self.framed = self.until_close = False
-
-    def on_body(self, data: bytes) -> None:
-        if len(self.body) < _LONGEST:
-            self.body += data
+        self.keeps = False
 
     def on_message_complete(self) -> None:
         status = self.parser.get_status_code()
@@ -58,18 +54,20 @@ class _Response:
             self.status = status
             self.keeps = self.parser.should_keep_alive()  # the parser knows it now, and later no more
 
-    def on_headers_complete(self) -> None:
-        self.body.clear()
-        self.until_close = self.framed is False and self.parser.get_status_code() >= 200
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        self.framed = self.framed or name.lower() in (b"content-length", b"transfer-encoding")
-
-    def end(self, began: bool) -> None:
-        """The connection has ended. Raises _Gone, but where that is the end of the body."""
-        if not self.until_close:
-            raise _Gone(began)
+    def end(self) -> None:
+        """The connection has ended. Raises _Gone, but where that is the end of the body: neither length nor chunks."""
+        head, whole, _ = self.raw.rpartition(b"HTTP/1.")[2].partition(b"\r\n\r\n")
+        if not whole or b"content-length:" in head.lower() or b"transfer-encoding:" in head.lower():
+            raise _Gone(bool(self.raw))
         self.status = self.parser.get_status_code()
+
+
+class _Listening(_Response):
+    """Where a rule wants to see the body too."""
+
+    def on_body(self, data: bytes) -> None:
+        if len(self.body) < _LONGEST:
+            self.body += data
 
 
 class _Gone(Exception):
@@ -82,6 +80,8 @@ class _Gone(Exception):
 
 class HttpPlayer:
     """Keeps one connection for the requests that end well."""
+
+    in_process = False
 
     def __init__(self, target: HttpTarget) -> None:
         try:
@@ -107,10 +107,10 @@ class HttpPlayer:
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
         if broken is None:
-            return self._polite(body.data)
+            return self.give(body.data)
         parts = broken.fault.play(body)
         if broken.end is End.POLITE and all(isinstance(part, bytes) for part in parts):
-            return self._polite(b"".join(part for part in parts if isinstance(part, bytes)))
+            return self.give(b"".join(part for part in parts if isinstance(part, bytes)))
         if broken.end is End.RST and not self._target.watched:
             raise DoesNotFit("nobody sees an answer after a reset; watch the effect with --effect")
         return self._broken(parts, broken.end, len(body.data))
@@ -122,7 +122,8 @@ class HttpPlayer:
 
     # --- a request that ends well
 
-    def _polite(self, data: bytes) -> Seen:
+    def give(self, data: bytes) -> Seen:
+        """What the endpoint makes of a request with this body."""
         request = b"%bContent-Length: %d\r\n\r\n%b" % (self._head, len(data), data)
         until = time.monotonic() + self._target.limit
         again = self._kept is not None  # a kept connection may have been closed meanwhile
@@ -144,8 +145,12 @@ class HttpPlayer:
             self._kept = self._connect()
         connection, keeps = self._kept, False
         try:
-            with suppress(BrokenPipeError, ConnectionResetError):  # it may have answered before it took all
+            try:
                 connection.sendall(request)
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # it may have answered before it took all
+            except BlockingIOError:
+                raise TimeoutError from None
             seen, keeps = self._answer(connection, until)
             return seen
         finally:
@@ -176,7 +181,7 @@ class HttpPlayer:
                 seen, _ = self._answer(connection, until)
             except (_Gone, BrokenPipeError, ConnectionResetError):
                 return Seen(Answer.REFUSED, "hung up")
-            except TimeoutError:
+            except (TimeoutError, BlockingIOError):
                 return Seen(Answer.HUNG, f"no answer within {self._target.limit:g} s")
             return seen
 
@@ -186,27 +191,34 @@ class HttpPlayer:
         try:
             made = socket.create_connection((self._host, self._port), self._target.limit)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return made if self._tls is None else self._tls.wrap_socket(made, server_hostname=self._host)
+            if self._tls is not None:
+                return self._tls.wrap_socket(made, server_hostname=self._host)
+            # The system's own time limit spares a call before every one that reads.
+            made.settimeout(None)
+            whole, part = divmod(self._target.limit, 1)
+            for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                made.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", int(whole), max(1, int(part * 1e6))))
+            return made
         except OSError as fault:
             raise CannotTry(f"{self._host}:{self._port} cannot be reached: {fault.strerror or fault}") from None
 
     def _answer(self, connection: socket.socket, until: float) -> tuple[Seen, bool]:
         """The answer, and whether the connection may be kept."""
-        response = _Response(self._parser)
-        began = False
+        response = (_Response if self._target.rules.stdout is None else _Listening)(self._parser)
         while not response.status:
-            left = until - time.monotonic()
-            if left <= 0:
+            if response.raw and time.monotonic() > until:
                 raise TimeoutError
-            connection.settimeout(left)
             try:
                 data = connection.recv(_RECEIVED)
+            except BlockingIOError:
+                raise TimeoutError from None
             except (ConnectionResetError, BrokenPipeError):
                 data = b""
             if not data:
-                response.end(began)
+                response.end()
                 break
-            began = True
+            if len(response.raw) < _RECEIVED:
+                response.raw += data
             try:
                 response.parser.feed_data(data)
             except self._fault:

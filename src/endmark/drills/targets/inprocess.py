@@ -37,13 +37,15 @@ class GateTarget(msgspec.Struct, frozen=True, kw_only=True):
 class GatePlayer:
     """Calls the gate; `check` is for a sweep at speed."""
 
+    in_process = True
+
     def __init__(self, target: GateTarget) -> None:
         self.check = _gate(target)
 
     def play(self, broken: Broken | None, body: Body) -> Seen:
-        return self.judge(data_of(broken, body))
+        return self.give(data_of(broken, body))
 
-    def judge(self, data: bytes) -> Seen:
+    def give(self, data: bytes) -> Seen:
         """What the gate makes of `data`."""
         try:
             self.check(data)

@@ -8,12 +8,13 @@ from endmark.effects.postgres import guard
 from endmark.effects.postgres.channel import COPIES, Fault, Late, Lost, Stopped
 
 if TYPE_CHECKING:
-    from endmark.effects.postgres.session import Running
+    from endmark.effects.postgres.running import Running
 
 # SQLSTATE classes where the server, the network or an operator is at fault, and not the statement.
 _TROUBLE = frozenset({"08", "53", "57", "58", "XX", "F0", ""})
 _INTEGRITY = "23"
 _PARAMETERS = "08P01"  # protocol_violation: a Bind without what the statement asks for
+_NEW_VALUE = "55P04"  # unsafe_new_enum_value_usage
 _MULTIPLE = ("42601", "exec_parse_message")
 
 
@@ -56,18 +57,27 @@ def of(fault: Exception, running: "Running", stopped: str | None, blocked_by: st
     if fault.sqlstate == COPIES and not fault.raised_in:
         return Signal.FORBIDDEN_STATEMENT, f"{where} may not do this: {fault.message}"
     if guard.in_transaction_only(fault):
-        return Signal.FORBIDDEN_STATEMENT, f"{where} can only run outside of a transaction: {fault.message}"
+        return (
+            Signal.FORBIDDEN_STATEMENT,
+            f"{where} can only run outside of a transaction: {fault.message}; {_instead(fault)}",
+        )
     if guard.canceled(fault):
         return _canceled(running, where, stopped)
     if guard.lock_timed_out(fault):
         return Signal.TARGET_FAULT, locked(where, blocked_by)
     if fault.sqlstate == _PARAMETERS:
         return Signal.SQL_ERROR, f"{where} asks for parameters, and a plan has none: {words(fault)}"
+    if fault.sqlstate == _NEW_VALUE:
+        return Signal.SQL_ERROR, f"{where}: {words(fault)}, which has to be committed first, by a plan before this one"
     if fault.sqlstate[:2] in _TROUBLE or fault.severity != "ERROR":
         return Signal.TARGET_FAULT, f"the target failed at {where}: {words(fault)}"
     if at is None and fault.sqlstate[:2] == _INTEGRITY:
         return Signal.CHECK_FAILED, f"{where}: {words(fault)}"
     return Signal.SQL_ERROR, f"{where}: {words(fault)}"
+
+
+def _instead(fault: Fault) -> str:
+    return "send it as a plan of its own" if guard.runs_alone(fault) else "that is done by hand"
 
 
 def _canceled(running: "Running", where: str, stopped: str | None) -> tuple[Signal, str]:

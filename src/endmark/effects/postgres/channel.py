@@ -39,12 +39,15 @@ class Step(NamedTuple):
 class Fault(Exception):
     """What the server refused, in its words."""
 
-    def __init__(self, sqlstate: str, message: str, severity: str = "ERROR", raised_in: str = "") -> None:
+    def __init__(
+        self, sqlstate: str, message: str, severity: str = "ERROR", raised_in: str = "", context: str = ""
+    ) -> None:
         super().__init__(message)
         self.sqlstate = sqlstate
         self.message = message
         self.severity = severity
         self.raised_in = raised_in  # the C function of the server that raised it
+        self.context = context  # the functions of the database that led there; empty for the statement itself
 
 
 class Lost(Exception):
@@ -297,7 +300,7 @@ def _fault(result: pq.abc.PGresult) -> Fault:
     if detail := said(Field.MESSAGE_DETAIL):
         message = f"{message} ({detail.rstrip('.')})"
     severity = said(Field.SEVERITY_NONLOCALIZED) or "FATAL"  # none: libpq's own words, the connection broke
-    return Fault(said(Field.SQLSTATE), message[:_SAID_MAX], severity, said(Field.SOURCE_FUNCTION))
+    return Fault(said(Field.SQLSTATE), message[:_SAID_MAX], severity, said(Field.SOURCE_FUNCTION), said(Field.CONTEXT))
 
 
 _SAID_MAX = 1_000  # characters of a server's message that are passed on

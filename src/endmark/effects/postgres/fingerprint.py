@@ -16,7 +16,6 @@ def _no_extension(catalog: str, oid: str) -> str:
     return f"{oid} NOT IN (SELECT objid FROM brought WHERE classid = '{catalog}'::regclass)"
 
 
-# Asked with search_path = pg_catalog, so that every name is printed with its schema.
 _LINES = f"""
 WITH brought AS MATERIALIZED (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
 space AS MATERIALIZED (SELECT oid, quote_ident(nspname) AS name FROM pg_namespace
@@ -36,7 +35,8 @@ UNION ALL
 SELECT ROW('relation', name, relkind, relpersistence, relrowsecurity, relforcerowsecurity, relreplident,
         reloptions, pg_get_expr(relpartbound, oid), nullif(reloftype, 0)::regtype,
         CASE WHEN relkind IN ('v', 'm') THEN pg_get_viewdef(oid) WHEN relkind = 'p' THEN pg_get_partkeydef(oid) END,
-        (SELECT string_agg(inhparent::regclass::text, ',' ORDER BY inhseqno) FROM pg_inherits WHERE inhrelid = rel.oid),
+        (SELECT string_agg(inhparent::regclass::text || CASE WHEN inhdetachpending THEN ' pending' ELSE '' END, ','
+            ORDER BY inhseqno) FROM pg_inherits WHERE inhrelid = rel.oid),
         (SELECT ROW(seqtypid::regtype, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle)::text
             FROM pg_sequence WHERE seqrelid = rel.oid AND rel.relkind = 'S'),
         (SELECT string_agg(ROW(attrelid::regclass, attname, deptype)::text, ',') FROM pg_depend JOIN pg_attribute
@@ -93,10 +93,13 @@ UNION ALL
 SELECT ROW('operator', o.oid::regoperator, oprcode, oprresult::regtype)::text
     FROM pg_operator AS o JOIN space AS s ON s.oid = oprnamespace WHERE {_no_extension("pg_operator", "o.oid")})
 """
-ASK = Step(
-    f"""{_LINES}
+_DIGEST = """
 SELECT encode(sha256(convert_to('endmark-fingerprint-postgres-1' || chr(10) || coalesce(
     string_agg(length(line) || ':' || line || ',', '' ORDER BY line COLLATE "C"), ''), 'UTF8')), 'hex') FROM lines
-""".encode()
-)
+"""
+# Asked with search_path = pg_catalog, so that every name is printed with its schema.
+ASK = Step((_LINES + _DIGEST).encode())
+# The same without indexes.
+REST = Step((_LINES + _DIGEST + " WHERE line NOT LIKE '(index,%'").encode())
+# What it is over, line by line.
 LINES = Step(f'{_LINES} SELECT line FROM lines ORDER BY line COLLATE "C"'.encode())

@@ -1,7 +1,7 @@
 """What a plan's statement may not do inside our transaction, and how the server itself is asked after each one."""
 
 from endmark.effects.postgres.channel import Fault, Reply, Step
-from endmark.effects.postgres.functions import COUNTS, JOBS, NOT_OURS, NOT_WHOLE, RECEIPTS, WHOLE
+from endmark.effects.postgres.functions import CALLS, COUNTS, JOBS, NOT_OURS, NOT_STILL, NOT_WHOLE, RECEIPTS, WHOLE
 
 # Errors, and so makes the server skip whatever is in the pipeline behind it, once the transaction is no longer the one
 # that begin_job opened. Nothing in it can be shadowed, whatever the plan made or set. It also sets the timeouts anew.
@@ -33,9 +33,10 @@ TAGS = frozenset(
 _CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "COPY"})
 
 
-def still(xact: str, statement_ms: int, lock_ms: int) -> Step:
-    """The guard that follows every statement."""
-    return Step(_STILL, (xact, str(statement_ms), str(lock_ms)))
+def still(xact: str, statement_ms: int, lock_ms: int, *, spelled_out: bool) -> Step:
+    """The guard that follows every statement: by the target's function, or spelled out where the gate's role could make
+    that function anew."""
+    return Step(_STILL if spelled_out else CALLS["still"], (xact, str(statement_ms), str(lock_ms)))
 
 
 def forbidden(reply: Reply) -> str | None:
@@ -49,7 +50,7 @@ def forbidden(reply: Reply) -> str | None:
 
 def ended(fault: Fault) -> bool:
     """Whether the guard itself raised this."""
-    return fault.sqlstate == _DIVISION
+    return fault.sqlstate in (_DIVISION, NOT_STILL)
 
 
 def is_commit(fault: Fault) -> bool:
@@ -74,6 +75,31 @@ def in_transaction_only(fault: Fault) -> bool:
     """Whether the server itself says that this statement cannot run inside a transaction. (A plan can raise the same
     SQLSTATE, but not from there.)"""
     return fault.sqlstate == _ACTIVE and fault.raised_in == "PreventInTransactionBlock"
+
+
+# What can be proven outside of a transaction, by the name that the server itself gives it there. The rest of what it
+# runs only there leaves the database (CREATE DATABASE, ALTER SYSTEM), or is none of a plan's business.
+ALONE = (
+    "CREATE INDEX CONCURRENTLY",
+    "DROP INDEX CONCURRENTLY",
+    "REINDEX CONCURRENTLY",
+    "REINDEX SCHEMA",
+    "REINDEX DATABASE",
+    "ALTER TABLE ... DETACH CONCURRENTLY",
+    "CLUSTER",
+    "VACUUM",
+)
+
+
+def runs_alone(fault: Fault) -> str | None:
+    """The kind of a statement that may be the only one of a plan, outside of a transaction; else None.
+
+    The server has parsed it and says so, in whatever language. Where a function led there, the fault has a context: a
+    DO block with such a statement inside could do other things, too.
+    """
+    if not in_transaction_only(fault) or fault.context:
+        return None
+    return next((kind for kind in ALONE if kind in fault.message), None)
 
 
 def rows_changed(reply: Reply) -> int:

@@ -6,7 +6,9 @@ from endmark.effects.postgres.channel import Reply, Step
 KEYS = ("1701733485", "1634888497")
 
 TRY_LOCK = Step(b"SELECT pg_catalog.pg_try_advisory_xact_lock($1::pg_catalog.int4, $2::pg_catalog.int4)::text", KEYS)
-LOCK = Step(b"SELECT pg_catalog.pg_advisory_xact_lock($1::pg_catalog.int4, $2::pg_catalog.int4)", KEYS)
+# The same beyond the end of a transaction, for a statement that runs outside of one.
+HOLD = Step(b"SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, $2::pg_catalog.int4)::text", KEYS)
+LET_GO = Step(b"SELECT pg_catalog.pg_advisory_unlock($1::pg_catalog.int4, $2::pg_catalog.int4)", KEYS)
 
 # Asked with search_path = pg_catalog. What a role may not see of another's session is NULL.
 _WHO = b"""SELECT a.pid::text, a.application_name, a.usename,

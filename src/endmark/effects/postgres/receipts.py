@@ -3,6 +3,7 @@
 import hashlib
 
 from endmark.effects.postgres.channel import Reply, Step
+from endmark.effects.postgres.functions import CALLS
 from endmark.effects.target import Receipt, Work
 
 
@@ -31,15 +32,15 @@ def begin(work: Work, nonce: str) -> Step:
     """Write the receipt as `applying`. The reply holds the transaction's number. Only the nonce's digest is sent."""
     proof = hashlib.sha256(nonce.encode()).hexdigest()
     values = (work.job_id, work.attempt_id, str(len(work.statements)), work.sha256, proof)
-    return Step(b"SELECT endmark.begin_job($1, $2, $3, $4, $5)", values)
+    return Step(CALLS["begin_job"], values)
 
 
 def finish(work: Work, nonce: str) -> Step:
     """Write `applied`, and `reverted` into the receipt of the job that this one undoes."""
-    return Step(b"SELECT endmark.finish($1, $2, $3)", (work.job_id, nonce, work.reverts))
+    return Step(CALLS["finish"], (work.job_id, nonce, work.reverts))
 
 
 def count(work: Work, nonce: str, changed: str, ran: int, before: str, after: str) -> Step:
     """Write the counts and the fingerprints beside it."""
     values = (work.job_id, nonce, str(ran), changed, before, after, work.at)
-    return Step(b"SELECT endmark.count_job($1, $2, $3, $4, $5, $6, $7)", values)
+    return Step(CALLS["count_job"], values)

@@ -7,30 +7,23 @@ finds no rows.
 import contextlib
 import secrets
 import time
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.core.schemadiff import Item, diff
-from endmark.effects.postgres import clone, fingerprint, guard, listing
-from endmark.effects.postgres.channel import Channel, Step
+from endmark.effects.postgres import blame, clone, fingerprint, guard, listing
+from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
 from endmark.effects.postgres.functions import SCHEMA, WHOLE
 from endmark.effects.postgres.locks import Seen
-from endmark.effects.postgres.session import (
-    BEGIN,
-    IMMEDIATE,
-    ITS_OWN,
-    ONESELF,
-    READ,
-    ROLLBACK,
-    SLACK,
-    PostgresSession,
-    Running,
-    ms,
-    own,
-)
+from endmark.effects.postgres.questions import BEGIN, IMMEDIATE, ITS_OWN, ONESELF, READ, ROLLBACK, ms, own
+from endmark.effects.postgres.running import Running
+from endmark.effects.postgres.session import PostgresSession
 from endmark.effects.target import Failed, Rehearsal, Stop, Work
 
+_SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
+_ANSWER = 60.0  # seconds that the server may take for a question of ours
 _SAVE = Step(b"SAVEPOINT endmark_rehearsed")
 _BACK = Step(b"ROLLBACK TO SAVEPOINT endmark_rehearsed")
 # Those that may wait, and those that do so by themselves.
@@ -77,6 +70,30 @@ class RehearsingSession(PostgresSession):
         with self._told(), Seen(self._target.connect(), 0, self._frame()) as seen:
             return msgspec.structs.replace(found, rows=seen.rows(lock.on for lock in found.locks))
 
+    @contextlib.contextmanager
+    def _blamed(self, running: Running, stop: Stop) -> Iterator[None]:
+        """Whatever stops a plan rolls everything back, and is Failed, with how far the plan had come."""
+        try:
+            yield
+        except Failed as failed:
+            self.rollback()
+            raise Failed(failed.signal, failed.detail, failed.statement, len(running.rows)) from None
+        except (Fault, Lost, Late, Stopped) as fault:
+            self.rollback()
+            signal, detail = blame.of(fault, running, stop(), self._blocked_by)
+            raise Failed(signal, detail, running.statement, len(running.rows)) from None
+        except BaseException:
+            self.rollback()
+            raise
+
+    def _ask_long(self, steps: Sequence[Step], timeout: float, stop: Stop) -> list[Reply]:
+        """Questions of ours in which what the plan deferred runs: it may take as long as a statement."""
+        self._blocked_by = None
+        silence = max(_ANSWER, timeout + _SLACK)
+        return list(
+            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
+        )
+
     def _frame(self) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
         return (READ, own(self._lock_ms)), (ROLLBACK,)
 
@@ -93,8 +110,13 @@ class RehearsingSession(PostgresSession):
                 before, items = self.fingerprint(), self._listing()
                 nonce = secrets.token_hex(32)
                 named, xact = self._begin(work, nonce)
-                still = guard.still(xact, ms(timeout), self._lock_ms)
-                self._run_one_by_one(running, still, stop, seen)
+                still = guard.still(xact, ms(timeout), self._lock_ms, spelled_out=self._powerful)
+                try:
+                    self._run_one_by_one(running, still, stop, seen)
+                except Fault as fault:
+                    if len(work.statements) > 1 or running.in_guard or guard.runs_alone(fault) is None:
+                        raise
+                    return self._rehearse_alone(work, timeout, stop, before, items, since)
                 self._ask(ONESELF, _SAVE)
                 after = self._finish(work, nonce, still, named, timeout, stop)
                 changes = diff(items, self._listing())
@@ -121,6 +143,15 @@ class RehearsingSession(PostgresSession):
             rows_changed=tuple(running.rows),
             limits=tuple(limits),
             seconds=time.monotonic() - since,
+        )
+
+    def _rehearse_alone(
+        self, work: Work, timeout: float, stop: Stop, before: str, items: list[Item], since: float
+    ) -> Rehearsal:
+        """The only statement of a plan, which runs in no transaction. Raises Fault, Failed, CannotTry."""
+        raise CannotTry(
+            "statement 1 runs in no transaction, so it cannot be rehearsed in the target; rehearse_in names a server "
+            "for clones, where it can. Nothing was written."
         )
 
     def _beside(self) -> Channel:
@@ -174,7 +205,7 @@ class RehearsingSession(PostgresSession):
             self._blocked_by = None
             talk = self._channel.talk(
                 (Step(statement.encode()), still),
-                silence=running.timeout + SLACK,
+                silence=running.timeout + _SLACK,
                 stop=stop,
                 waiting=self._who_blocks,
             )
@@ -184,8 +215,8 @@ class RehearsingSession(PostgresSession):
                         continue
                     if (why := guard.forbidden(reply)) is not None:
                         raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} {why}", at)
-                    running.rows.append(guard.rows_changed(reply))
-                    running.in_guard = True
+                    running.changed, running.in_guard = guard.rows_changed(reply), True
+            running.rows.append(running.changed)
             if (by := stop()) is not None:
                 raise Failed(Signal.INTERRUPTED, f"{by} after statement {at}", at)
             if seen is not None:
@@ -207,6 +238,35 @@ class CloneSession(RehearsingSession):
 
     def _beside(self) -> Channel:
         return clone.connect(self._channel.parameters)
+
+    def _rehearse_alone(
+        self, work: Work, timeout: float, stop: Stop, before: str, items: list[Item], since: float
+    ) -> Rehearsal:
+        after, back = "", None
+        self._alone(work.statements[0], timeout, stop)
+        after, changes = self.fingerprint(), diff(items, self._listing())
+        if work.down is not None:
+            self._alone(work.down[0], timeout, stop)
+            back = self.fingerprint()
+            if back != before:
+                raise Failed(
+                    Signal.CHECK_FAILED, "the downs did not bring back the schema from before the plan", None, 1
+                )
+        return Rehearsal(
+            how=self.how,
+            before=before,
+            after=after,
+            after_downs=back,
+            changes=changes,
+            limits=(*self.limits, "locks: none are seen outside of a transaction"),
+            seconds=time.monotonic() - since,
+        )
+
+    def _alone(self, statement: str, timeout: float, stop: Stop) -> None:
+        """Run it outside of any transaction, and begin a new one."""
+        self.rollback()
+        self._ask_long((Step(statement.encode()),), timeout, stop)
+        self.lock(0)
 
     def _check_preconditions(self, work: Work) -> None:
         """They were checked in the target."""

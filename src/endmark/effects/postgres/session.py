@@ -3,47 +3,24 @@
 import contextlib
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.postgres import blame, fingerprint, guard, holders, places, receipts, standing
+from endmark.effects.postgres import alone, blame, fingerprint, guard, holders, places, questions, receipts, standing
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
-from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Stop, Work
+from endmark.effects.postgres.running import Running, guarded
+from endmark.effects.target import Ended, Failed, InDoubt, Kept, Progress, Ran, Receipt, Stop, Work
 
 if TYPE_CHECKING:
     from endmark.effects.postgres.target import PostgresTarget
 
 _ANSWER = 60.0  # seconds that the server may take for a question of ours, the commit too
-SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
+_SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
 _LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovacuum gives way after one
-_MS_MAX = 2_000_000_000
-
-# From here on nothing that a plan or the role's settings made is in the way: names are looked up in pg_catalog alone.
-# The last few say how the catalogs are printed; a commit is durable before it is acknowledged, whatever the plan set.
-_OWN = b"""SELECT pg_catalog.set_config('role', 'none', true),
-pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true), pg_catalog.set_config('jit', 'off', true),
-pg_catalog.set_config('statement_timeout', '60s', true), pg_catalog.set_config('lock_timeout', $1, true),
-pg_catalog.set_config('synchronous_commit', CASE pg_catalog.current_setting('synchronous_commit')
-WHEN 'off' THEN 'on' WHEN 'local' THEN 'on' ELSE pg_catalog.current_setting('synchronous_commit') END, true),
-pg_catalog.set_config('quote_all_identifiers', 'off', true), pg_catalog.set_config('datestyle', 'ISO, YMD', true),
-pg_catalog.set_config('intervalstyle', 'postgres', true), pg_catalog.set_config('timezone', 'UTC', true),
-pg_catalog.set_config('bytea_output', 'hex', true), pg_catalog.set_config('extra_float_digits', '1', true)"""
-BEGIN = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ WRITE, NOT DEFERRABLE")
-READ = Step(b"BEGIN ISOLATION LEVEL READ COMMITTED, READ ONLY, NOT DEFERRABLE")
-ROLLBACK = Step(b"ROLLBACK")
-_COMMIT = Step(b"COMMIT")
-# Back to what the role, the database and the URL set, for the plan.
-ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
-ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
-IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
-
-
-def own(lock_ms: int) -> Step:
-    """What goes before every question of ours; one waits at most `lock_ms` for a lock of somebody else."""
-    return Step(_OWN, (str(lock_ms),))
+_AGAIN = 0.05  # seconds between two tries to get the target's lock
 
 
 class PostgresSession:
@@ -53,8 +30,13 @@ class PostgresSession:
         self._target = target
         self._channel = channel
         self._place: object = None
-        self._lock_ms = ms(_LOCK_LEAST)
+        self._lock_ms = questions.ms(_LOCK_LEAST)
         self._locked = False
+        self._held = False  # whether the lock is held beyond the transaction, too
+        self._unfinished: alone.Unfinished | None = None  # as found under the lock
+        self._powerful = True  # whether the role could change what guards it
+        self._receipt: tuple[str, Receipt | None] | None = None  # the one that was last read under the lock
+        self._fresh = False  # whether the fingerprint was read with the lock, and nobody has asked for it yet
         self._seen: str | None = None  # the fingerprint as last read under the lock
         self._blocked_by: str | None = None  # who is in the way of what runs now; None before anybody looked
 
@@ -77,41 +59,42 @@ class PostgresSession:
     def lock(self, timeout: float) -> None:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
         on. Waits at most `timeout` seconds, and says who holds it."""
-        self._lock_ms = ms(max(timeout, _LOCK_LEAST))
-        self._seen = None
+        self._lock_ms = questions.ms(max(timeout, _LOCK_LEAST))
+        self._seen = self._receipt = None
+        end = time.monotonic() + timeout
+        look = (places.ASK, standing.ASK, fingerprint.ASK, alone.FIND)
         with self._told():
-            begin = (BEGIN, own(self._lock_ms), holders.TRY_LOCK)
-            *_, tried, place, found = self._ask(*begin, places.ASK, standing.ASK)
+            replies, fault = self._heard(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK, *look)
+            tried, place, found, *more = replies[2:]
+            while tried.rows != [("true",)]:
+                # Without a transaction: what runs CONCURRENTLY under the lock waits for each one that is open.
+                self.rollback()
+                if time.monotonic() >= end:
+                    raise CannotTry(self._who_holds())
+                time.sleep(min(_AGAIN, max(0.0, end - time.monotonic())))
+                tried = self._ask(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK)[2]
+                if tried.rows == [("true",)]:
+                    (place, found, *more), fault = self._heard(*look)
             self._place = place.rows[0]
-            if tried.rows != [("true",)]:
-                self._wait_for_lock(timeout)
-                (found,) = self._ask(standing.ASK)
         try:
-            standing.believe(standing.read(found), self._target.identity, self._target.allow_owner)
+            stands = standing.read(found)
+            standing.believe(stands, self._target.identity, self._target.allow_owner)
+            with self._told():
+                if fault is not None:
+                    raise fault
+            self._unfinished = alone.unfinished(more[1])
         except CannotTry:
             self.rollback()
             raise
+        self._powerful = bool(stands.powers)
+        self._seen, self._fresh = more[0].rows[0][0] or "", True
         self._target.believed = self.place
         self._locked = True
 
-    def _wait_for_lock(self, timeout: float) -> None:
-        try:
-            if timeout > 0:
-                wait = Step(b"SELECT pg_catalog.set_config('lock_timeout', $1, true)", (str(ms(timeout)),))
-                longer = Step(b"SELECT pg_catalog.set_config('statement_timeout', '0', true)")
-                steps = (wait, longer, holders.LOCK, own(self._lock_ms))
-                self._channel.ask(*steps, silence=timeout + SLACK)
-                return
-        except Fault as fault:
-            if not guard.lock_timed_out(fault):
-                raise
-        self.rollback()
-        replies = self._ask(READ, own(self._lock_ms), holders.OF_TARGET, ROLLBACK)
-        who = holders.words(replies[2]) or "another session, which has just ended"
-        held = f"the target {self._target.identity} is locked by {who}"
-        raise CannotTry(f"{held}. Nothing was written; try again when that is done.")
-
     def fingerprint(self) -> str:
+        if self._locked and self._fresh and self._seen is not None:
+            self._fresh = False
+            return self._seen
         (row,) = self._look(fingerprint.ASK).rows
         self._seen = row[0] or ""
         return self._seen
@@ -119,15 +102,21 @@ class PostgresSession:
     def receipt(self, job_id: str) -> Receipt | None:
         if self._place is None and self._target.believed is not None:  # one journey for both
             with self._told():
-                replies = self._ask(READ, own(self._lock_ms), places.ASK, receipts.read(job_id), ROLLBACK)
+                replies = self._ask(
+                    questions.READ, questions.own(self._lock_ms), places.ASK, receipts.read(job_id), questions.ROLLBACK
+                )
             self._place = replies[2].rows[0]
             if self._place == self._target.believed:
                 return receipts.found(replies[3])
         if self._target.believed != self.place:
-            found = standing.read(self._look(standing.ASK))
-            standing.believe(found, self._target.identity, self._target.allow_owner)
+            stands = standing.read(self._look(standing.ASK))
+            standing.believe(stands, self._target.identity, self._target.allow_owner)
             self._target.believed = self.place
-        return receipts.found(self._look(receipts.read(job_id)))
+        if self._locked and self._receipt is not None and self._receipt[0] == job_id:
+            return self._receipt[1]
+        found = receipts.found(self._look(receipts.read(job_id)))
+        self._receipt = (job_id, found) if self._locked else None
+        return found
 
     def standing(self) -> standing.Standing:
         """What stands in the target and what the role may do. Raises CannotTry."""
@@ -138,7 +127,7 @@ class PostgresSession:
         with self._told():
             if self._locked:
                 return self._ask(question)[0]
-            return self._ask(READ, own(self._lock_ms), question, ROLLBACK)[2]
+            return self._ask(questions.READ, questions.own(self._lock_ms), question, questions.ROLLBACK)[2]
 
     def _ask(self, *steps: Step) -> list[Reply]:
         """Questions of ours, and who was in their way if they had to wait."""
@@ -156,33 +145,31 @@ class PostgresSession:
         if not self._locked:
             raise RuntimeError("run() needs the lock")
         running = Running(work.statements, timeout)
-        with self._blamed(running, stop):
+        try:
             self._check_preconditions(work)
             before = self._seen or self.fingerprint()
             nonce = secrets.token_hex(32)
             named, xact = self._begin(work, nonce)
-            still = guard.still(xact, ms(timeout), self._lock_ms)
+            still = guard.still(xact, questions.ms(timeout), self._lock_ms, spelled_out=self._powerful)
             self._run_statements(running, still, progress, stop)
             after = self._finish(work, nonce, still, named, timeout, stop)
             changed = " ".join(map(str, running.rows))
             counts = receipts.count(work, nonce, changed, len(running.rows), before, after)
-            *_, found = self._ask(own(self._lock_ms), counts, receipts.read(work.job_id))
+            *_, found = self._ask(questions.own(self._lock_ms), counts, receipts.read(work.job_id))
             written = Receipt(
                 work.job_id, len(work.statements), work.sha256, "applied", len(running.rows), changed, after
             )
             if receipts.found(found) != written:
                 raise Failed(Signal.CHECK_FAILED, "the receipt does not read back as it was written")
             return Ran(tuple(running.rows), after)
-
-    @contextlib.contextmanager
-    def _blamed(self, running: "Running", stop: Stop) -> Iterator[None]:
-        """Whatever stops a plan rolls everything back, and is Failed, with how far the plan had come."""
-        try:
-            yield
         except Failed as failed:
             self.rollback()
             raise Failed(failed.signal, failed.detail, failed.statement, len(running.rows)) from None
         except (Fault, Lost, Late, Stopped) as fault:
+            kind = guard.runs_alone(fault) if isinstance(fault, Fault) and not running.in_guard else None
+            if kind is not None and self._held and running.statement == 1:
+                self.rollback(keep_lock=True)
+                return self._run_alone(work, kind, timeout, progress, stop)
             self.rollback()
             signal, detail = blame.of(fault, running, stop(), self._blocked_by)
             raise Failed(signal, detail, running.statement, len(running.rows)) from None
@@ -190,9 +177,25 @@ class PostgresSession:
             self.rollback()
             raise
 
+    def _run_alone(self, work: Work, kind: str, timeout: float, progress: Progress, stop: Stop) -> Ran:
+        """The only statement of a plan, of which the server has just said that it runs in no transaction."""
+        running = Running(work.statements, timeout)
+        try:
+            return alone.run(self, work, kind, running, progress, stop)
+        except (Fault, Lost, Late, Stopped) as fault:
+            self.rollback()
+            signal, detail = blame.of(fault, running, stop(), self._blocked_by)
+            raise Failed(signal, detail) from None
+        except BaseException:
+            self.rollback()
+            raise
+
     def _begin(self, work: Work, nonce: str) -> tuple[list[tuple[str | None, ...]], str]:
         """Write the receipt as `applying`: what named our tables before, and the transaction's number."""
-        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *ITS_OWN)
+        # A single statement may turn out to run in no transaction; then the lock must be there all the time.
+        self._held = len(work.statements) == 1
+        hold = (holders.HOLD,) if self._held else ()
+        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *hold, *questions.ITS_OWN)
         return named.rows, begun.rows[0][0] or ""
 
     def _run_statements(self, running: "Running", still: Step, progress: Progress, stop: Stop) -> None:
@@ -203,8 +206,8 @@ class PostgresSession:
             if "\0" in statement:
                 raise Failed(Signal.FORBIDDEN_STATEMENT, f"statement {at} holds a NUL, which no SQL can", at)
         replies = self._channel.talk(
-            _guarded(running.statements, still),
-            silence=running.timeout + SLACK,
+            guarded(running.statements, still),
+            silence=running.timeout + _SLACK,
             stop=stop,
             prompt=2,  # a statement and its guard
             waiting=self._who_blocks,
@@ -237,22 +240,38 @@ class PostgresSession:
         stop: Stop,
     ) -> str:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
-        ours = own(self._lock_ms)
-        prove = (ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
-        replies = self._ask_long((*prove, IMMEDIATE, ONESELF, ours, still, fingerprint.ASK), timeout, stop)
+        ours = questions.own(self._lock_ms)
+        prove = (questions.ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
+        steps = (*prove, questions.IMMEDIATE, questions.ONESELF, ours, still, fingerprint.ASK)
+        self._blocked_by = None
+        silence = max(_ANSWER, timeout + _SLACK)  # what the plan deferred runs now
+        replies = list(
+            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
+        )
         new = [row for row in replies[3].rows if row not in named]
         if new:
             kind, name = new[0]
             raise Failed(Signal.FORBIDDEN_STATEMENT, f"the {kind} {name} names, or is named like, the receipts' table")
         return replies[-1].rows[0][0] or ""
 
-    def _ask_long(self, steps: Sequence[Step], timeout: float, stop: Stop) -> list[Reply]:
-        """Questions of ours in which what the plan deferred runs: it may take as long as a statement."""
+    def _heard(self, *steps: Step) -> tuple[list[Reply], Fault | None]:
+        """As `_ask`, where the last step may fail."""
+        replies: list[Reply] = []
         self._blocked_by = None
-        silence = max(_ANSWER, timeout + SLACK)
-        return list(
-            self._channel.talk(steps, silence=silence, stop=stop, keep=True, prompt=1, waiting=self._who_blocks)
-        )
+        try:
+            for reply in self._channel.talk(steps, silence=_ANSWER, keep=True, prompt=0, waiting=self._who_blocks):
+                replies.append(reply)
+        except Fault as fault:
+            if len(replies) < len(steps) - 1:
+                raise
+            return replies, fault
+        return replies, None
+
+    def _who_holds(self) -> str:
+        replies = self._ask(questions.READ, questions.own(self._lock_ms), holders.OF_TARGET, questions.ROLLBACK)
+        who = holders.words(replies[2]) or "another session, which has just ended"
+        held = f"the target {self._target.identity} is locked by {who}"
+        return f"{held}. Nothing was written; try again when that is done."
 
     def _who_blocks(self, waited: float) -> None:
         """Once for a statement that has waited for half of what it may: who is in its way. Later nobody can say."""
@@ -263,7 +282,9 @@ class PostgresSession:
             beside = self._target.connect()
             try:
                 question = holders.blocking(self._channel.pid)
-                replies = beside.ask(READ, own(self._lock_ms), question, ROLLBACK, silence=SLACK)
+                replies = beside.ask(
+                    questions.READ, questions.own(self._lock_ms), question, questions.ROLLBACK, silence=_SLACK
+                )
                 self._blocked_by = holders.words(replies[2])
             finally:
                 beside.close()
@@ -272,7 +293,7 @@ class PostgresSession:
         """Our own COMMIT, whose tag must say so."""
         self._locked = False
         try:
-            (reply,) = self._channel.ask(_COMMIT, silence=_ANSWER)
+            (reply,) = self._channel.ask(questions.COMMIT, silence=_ANSWER)
         except Fault as fault:
             if fault.severity == "ERROR" and self._channel.is_open and not self._channel.in_transaction:
                 why = f"the commit did not go through: {blame.words(fault)}"
@@ -284,13 +305,90 @@ class PostgresSession:
         if reply.tag != "COMMIT":
             raise Failed(Signal.TARGET_FAULT, f"the server answered the commit with {reply.tag}")
 
-    def rollback(self) -> None:
+    def rollback(self, *, keep_lock: bool = False) -> None:
         self._locked = False
+        steps = []
+        if self._channel.in_transaction:
+            steps.append(questions.ROLLBACK)
+        if self._held and not keep_lock:
+            steps.append(holders.LET_GO)
+            self._held = False
         try:
-            if self._channel.in_transaction:
-                self._channel.ask(ROLLBACK, silence=SLACK)
+            if steps and self._channel.is_open:
+                self._channel.ask(*steps, silence=_SLACK)
         except (Fault, Lost, Late, Stopped):
             self._channel.close()
+
+    # ---- a statement that runs in no transaction: see `alone` -------------------------------------------------
+
+    @property
+    def channel(self) -> Channel:
+        return self._channel
+
+    @property
+    def lock_ms(self) -> int:
+        return self._lock_ms
+
+    @property
+    def seen(self) -> str | None:
+        """The fingerprint as it was last read under the lock."""
+        return self._seen
+
+    @property
+    def blocked_by(self) -> str | None:
+        return self._blocked_by
+
+    def ask(self, *steps: Step) -> list[Reply]:
+        return self._ask(*steps)
+
+    def begin(self) -> None:
+        """A transaction for questions of ours, under the lock."""
+        self._ask(questions.BEGIN, questions.own(self._lock_ms))
+        self._locked = True
+
+    def say(self, statement: str, timeout: float, lock_ms: int, stop: Stop) -> Reply:
+        """One statement of a plan, in no transaction and with nothing else in its pipeline."""
+        self._ask(*questions.ITS_OWN, questions.limits(timeout, lock_ms))
+        steps = (Step(statement.encode()),)
+        (reply,) = self._channel.talk(steps, silence=timeout + _SLACK, stop=stop, waiting=self._who_blocks)
+        return reply
+
+    def hold(self) -> None:
+        """Keep the lock beyond the end of the transaction."""
+        self._held = True
+        self._ask(holders.HOLD)
+
+    def commit_for_good(self) -> None:
+        """Commit, and keep the lock. Raises Fault when nothing was committed, InDoubt when that cannot be known."""
+        try:
+            self.commit()
+        except Failed as failed:
+            raise Fault("", failed.detail) from None
+        except CannotTry as fault:
+            raise InDoubt(fault.detail) from None
+
+    def unsettled(self) -> str | None:
+        return None if self._unfinished is None else alone.blocks(self._unfinished)
+
+    def recover(self, job_id: str, stop: Stop) -> Ended:
+        if not self._locked:
+            raise RuntimeError("recover() needs the lock")
+        if self._unfinished is None or self._unfinished.job_id != job_id:
+            return Ended(self.receipt(job_id))
+        with self._told():
+            return alone.recover(self, self._unfinished)
+
+    def settle(self, job_id: str) -> str:
+        if not self._locked:
+            raise RuntimeError("settle() needs the lock")
+        seen = self.fingerprint()
+        if self._unfinished is not None and self._unfinished.job_id == job_id:
+            try:
+                with self._told():
+                    alone.settle(self, job_id)
+            except InDoubt as doubt:
+                raise CannotTry(f"{doubt.detail}; say it again") from None
+        return seen
 
     def _check_preconditions(self, work: Work) -> None:
         for job_id in work.after:
@@ -313,38 +411,3 @@ class PostgresSession:
             if isinstance(fault, Fault) and guard.lock_timed_out(fault):
                 why = blame.locked("a look at it", self._blocked_by)
             raise CannotTry(f"the target {self._target.identity} cannot be used: {why}. Nothing was written.") from None
-
-
-class Running:
-    """How far a plan has come. `at`: the statement at work, from 1; 0 before the first, one more after the last."""
-
-    def __init__(self, statements: Sequence[str], timeout: float) -> None:
-        self.statements = statements
-        self.timeout = timeout
-        self.at = 0
-        self.in_guard = True  # one stands before the first statement, too: it sets the timeouts
-        self.since = time.monotonic()
-        self.changed = 0  # rows that the statement at work changed
-        self.rows: list[int] = []  # the same of each one that the guard let pass
-
-    @property
-    def statement(self) -> int | None:
-        """The statement at work, or None."""
-        return self.at if 0 < self.at <= len(self.statements) else None
-
-    def next(self) -> None:
-        self.in_guard = False
-        self.since = time.monotonic()
-        self.at += 1
-
-
-def _guarded(statements: Sequence[str], still: Step) -> Iterator[Step]:
-    yield still
-    for statement in statements:
-        yield Step(statement.encode())
-        yield still
-
-
-def ms(seconds: float) -> int:
-    """Whole milliseconds; never 0, which would be no limit at all."""
-    return max(1, min(int(seconds * 1_000), _MS_MAX))

@@ -1,6 +1,7 @@
-"""The statements that make a target ready, run once by whoever may: a role, a schema, two tables, five functions."""
+"""The statements that make a target ready, run once by whoever may: a role, a schema, three tables, nine functions."""
 
 from endmark.effects.postgres.functions import (
+    ALONE,
     FUNCTIONS,
     RECEIPTS,
     SCHEMA,
@@ -17,6 +18,10 @@ _JOBS_COLUMNS = (
 _RECEIPTS_COLUMNS = (
     "job_id text NOT NULL PRIMARY KEY, attempt_id text NOT NULL, nonce_sha256 text NOT NULL, statements_run integer, "
     "rows_changed text, fingerprint_before text, fingerprint_after text, applied_at timestamptz"
+)
+_ALONE_COLUMNS = (
+    "job_id text NOT NULL PRIMARY KEY, attempt_id text NOT NULL, kind text NOT NULL, seen text NOT NULL, "
+    "fingerprint_before text NOT NULL, reverts text"
 )
 _WHOLE = (
     f"DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.status::text = 'applying') EXECUTE FUNCTION {SCHEMA}.whole()"
@@ -81,6 +86,8 @@ def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[st
         f"REVOKE CREATE ON SCHEMA {quoted(schema)} FROM {our_role}",
         f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{RECEIPTS} ({_RECEIPTS_COLUMNS})",
         f"ALTER TABLE {SCHEMA}.{RECEIPTS} OWNER TO {our_role}",
+        f"CREATE TABLE IF NOT EXISTS {SCHEMA}.{ALONE} ({_ALONE_COLUMNS})",
+        f"ALTER TABLE {SCHEMA}.{ALONE} OWNER TO {our_role}",
     ]
     for function in FUNCTIONS:
         made.append(create(function, schema))
@@ -92,11 +99,13 @@ def statements(role: str, schema: str = "public", owner: str = OWNER) -> list[st
         # Also where session_replication_role says that triggers do not fire.
         f"ALTER TABLE {jobs} ENABLE ALWAYS TRIGGER {TRIGGER}",
         f"REVOKE INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER ON {jobs} FROM PUBLIC, {gate}",
-        f"REVOKE ALL ON {SCHEMA}.{RECEIPTS} FROM PUBLIC, {gate}",
+        f"REVOKE ALL ON {SCHEMA}.{RECEIPTS}, {SCHEMA}.{ALONE} FROM PUBLIC, {gate}",
         f"REVOKE ALL ON SCHEMA {SCHEMA} FROM PUBLIC, {gate}",
-        f"GRANT USAGE ON SCHEMA {SCHEMA} TO {gate}",
+        # A plan may have become another role when its statements are guarded.
+        f"GRANT USAGE ON SCHEMA {SCHEMA} TO PUBLIC",
         *(
-            f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function.name}({function.types}) TO {gate}"
+            f"GRANT EXECUTE ON FUNCTION {SCHEMA}.{function.name}({function.types}) "
+            f"TO {gate if function.definer else 'PUBLIC'}"
             for function in FUNCTIONS
             if function.gate
         ),

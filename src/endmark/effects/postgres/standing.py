@@ -4,7 +4,7 @@ import msgspec
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres.channel import Reply, Step
-from endmark.effects.postgres.functions import COUNTS, FUNCTIONS, JOBS, RECEIPTS, SCHEMA, TRIGGER, WHOLE, digest
+from endmark.effects.postgres.functions import ALONE, FUNCTIONS, JOBS, RECEIPTS, SCHEMA, TRIGGER, WHOLE, digest
 
 SETUP = "'endmark target setup' makes it ready, 'endmark target setup --print' shows how"
 
@@ -26,16 +26,18 @@ jobs AS (SELECT c.oid, n.nspname, c.relowner, n.nspowner, t.tgenabled = 'A' AND 
 made AS (SELECT p.oid, p.proowner, p.prosecdef, p.proconfig, p.prosrc, p.proname, p.pronamespace
     FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
     WHERE n.nspname = '{SCHEMA}' AND p.proname IN ({_NAMES})),
-counts AS (SELECT {COUNTS} AS oid)
+counts AS (SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = '{SCHEMA}' AND c.relname IN ('{RECEIPTS}', '{ALONE}'))
 SELECT (SELECT count(*) FROM jobs)::text,
     (SELECT min(nspname) FROM jobs),
     (SELECT min(pg_get_userbyid(relowner)) FROM jobs),
     (SELECT bool_and(guarded AND relkind = 'r' AND NOT relhasrules AND NOT relrowsecurity) FROM jobs)::text,
     (SELECT encode(sha256(convert_to(string_agg(prosrc, '' ORDER BY proname COLLATE "C"), 'UTF8')), 'hex') FROM made),
-    (SELECT bool_and(prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp']
+    (SELECT bool_and(CASE WHEN proname = 'still' THEN NOT prosecdef AND proconfig IS NULL ELSE
+            prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp'] END
         AND proowner = (SELECT min(relowner::text)::oid FROM jobs)) AND count(*) = {len(FUNCTIONS)} FROM made)::text,
     (SELECT bool_and(c.relowner = j.relowner AND NOT c.relhastriggers AND NOT c.relhasrules AND c.relkind = 'r'
-        AND (SELECT nspowner FROM pg_namespace WHERE nspname = '{SCHEMA}') = j.relowner)
+        AND (SELECT nspowner FROM pg_namespace WHERE nspname = '{SCHEMA}') = j.relowner) AND count(*) = 2
         FROM counts JOIN pg_class AS c USING (oid), jobs AS j)::text,
     (SELECT string_agg(t.tgname, ', ') FROM pg_trigger AS t, jobs AS j
         WHERE t.tgrelid = j.oid AND NOT t.tgisinternal AND t.tgname <> '{TRIGGER}'),
@@ -87,7 +89,7 @@ def read(reply: Reply) -> Standing:
                 ),
                 ("the functions are not those that this release makes", sources == digest(schema)),
                 ("the functions do not run as the owner of schema_jobs", own == "true"),
-                (f"{SCHEMA}.{RECEIPTS} is not the table that was set up", counts == "true"),
+                (f"{SCHEMA}.{RECEIPTS} or {SCHEMA}.{ALONE} is not as it was set up", counts == "true"),
                 (f"the role {role} is not the one it was set up for", may_call == "true"),
                 (f"another trigger stands on schema_jobs: {triggers}", triggers is None),
             )

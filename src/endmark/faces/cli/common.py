@@ -34,6 +34,13 @@ class Result(msgspec.Struct, frozen=True):
     raw: bytes | None = None
 
 
+class Group(click.Group):
+    """Verbs under one name."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        return HELP
+
+
 class Verb(click.Command):
     """A verb: its callback returns a Result or an Outcome, and whatever it raises becomes an Outcome too.
 

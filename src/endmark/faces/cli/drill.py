@@ -6,12 +6,12 @@ import click
 import msgspec
 
 from endmark.faces.cli import at_drill
-from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.cli.common import JSON, Group, Result, Verb
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import say
 
 
-@click.group("drill")
+@click.group("drill", cls=Group)
 def command() -> None:
     """Break a whole payload at every byte, and see at which ones a gate takes it for whole.
 

@@ -8,19 +8,19 @@ import click
 
 from endmark.effects.git import Git, hooks, open_repository
 from endmark.faces import canary
-from endmark.faces.cli.common import JSON, Result, Verb
+from endmark.faces.cli.common import JSON, Group, Result, Verb
 from endmark.faces.misuse import Misuse
 from endmark.patch_case import policy_in
 
 REPO = click.option("--repo", metavar="DIR", default=".", help="The repository (default: this one).")
 
 
-@click.group("hook")
+@click.group("hook", cls=Group)
 def command() -> None:
     """Guards at the places where things change."""
 
 
-@command.group("git")
+@command.group("git", cls=Group)
 def git() -> None:
     """A repository's own hooks: only recorded passes move a guarded branch.
 

@@ -2,10 +2,10 @@
 
 import click
 
-from endmark.faces.cli.common import Result, Verb
+from endmark.faces.cli.common import Group, Result, Verb
 
 
-@click.group("key")
+@click.group("key", cls=Group)
 def command() -> None:
     """Keys for signing envelopes (Ed25519)."""
 

@@ -9,13 +9,13 @@ import msgspec
 
 from endmark.core.refusal import CannotTry
 from endmark.faces.cli.at_gate import LEDGER, make_state_folder, open_to_read, settings
-from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.cli.common import JSON, Group, Result, Verb, at
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, paint, safe
 from endmark.faces.words import many
 
 
-@click.group("ledger")
+@click.group("ledger", cls=Group)
 def command() -> None:
     """The book of every attempt, refused ones too: append-only, and chained by hashes.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.cli.common import JSON, Group, Result, Verb, at
 from endmark.faces.terminal import paint, safe
 from endmark.faces.words import many
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from endmark.core.weaknesses import Weakness
 
 
-@click.group("policy")
+@click.group("policy", cls=Group)
 def command() -> None:
     """The patch gate's policy: who reviews a change, and what a verdict must prove.
 

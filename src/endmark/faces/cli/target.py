@@ -6,7 +6,7 @@ import click
 
 from endmark.core.refusal import CannotTry
 from endmark.faces.cli.at_gate import LEDGER, settings
-from endmark.faces.cli.common import JSON, Result, Verb, at
+from endmark.faces.cli.common import JSON, Group, Result, Verb, at
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import safe
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from endmark.effects.postgres import PostgresTarget
 
 
-@click.group("target")
+@click.group("target", cls=Group)
 def command() -> None:
     """A PostgreSQL target: make it ready, look at what stands there."""
 
@@ -38,7 +38,7 @@ def setup(
     ledger: str | None,
     config: str | None,
 ) -> Result:
-    """Make a PostgreSQL database ready: a role that owns the receipts, two tables, five functions, one trigger.
+    """Make a PostgreSQL database ready: a role that owns the receipts, three tables, nine functions, one trigger.
 
     Connect as an administrator of the database, and name with --role whom the gate connects as: a role that neither is
     the administrator nor may become the owner. It all happens in one transaction, and a second time changes nothing.

@@ -1,7 +1,7 @@
 """Ask one reviewer once, with limits on everything, and say how it was asked. Nothing is asked a second time here."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -10,6 +10,11 @@ from endmark.core.policy import Branch, Reviewer, url_of, wire_of
 from endmark.core.prompt import Shown
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.sources.capture import Capture
+
+Stop = Callable[[], str | None]
+"""Who wants it to end, or None."""
+
+GLANCE = 0.1  # seconds between two times that it is asked
 
 _KEY = re.compile(r"[!-~]{8,4096}")  # printable ASCII, and long enough that looking for it finds nothing else
 
@@ -71,8 +76,11 @@ def ask(
     *,
     environ: Mapping[str, str],
     files: Mapping[str, bytes] | None = None,
+    stop: Stop = lambda: None,
 ) -> Reply:
     """Ask `reviewer` once. `environ`: where its key stands, and what a command inherits a little of.
+
+    `stop` says who wants it to end before its time, if anybody; it is asked several times a second.
 
     `files`: the content of `reviewer.files` in the base commit. Raises NoAnswer, and CannotTry where nobody was asked
     because the key or what is needed to ask is not there. How the answer ended is in the capture, good or bad.
@@ -82,11 +90,11 @@ def ask(
     if reviewer.kind == "command":
         from endmark.sources.reviewer import command
 
-        reply = command.run(reviewer, shown, limits, how, environ, files or {}, key)
+        reply = command.run(reviewer, shown, limits, how, environ, files or {}, key, stop)
     else:
         from endmark.sources.reviewer import http
 
-        reply = http.ask(reviewer, shown, limits, how, key)
+        reply = http.ask(reviewer, shown, limits, how, key, stop)
     _refuse_key(reply, key)
     return reply
 

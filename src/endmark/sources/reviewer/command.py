@@ -21,12 +21,11 @@ from endmark.core.printable import safe
 from endmark.core.prompt import Shown
 from endmark.core.refusal import CannotTry, Signal
 from endmark.sources.capture import Capture
-from endmark.sources.reviewer.asking import How, Limits, NoAnswer, Reply
+from endmark.sources.reviewer.asking import GLANCE, How, Limits, NoAnswer, Reply, Stop
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
 STDERR_BYTES = 16_384
 _PORTION = 65_536
-_GLANCE = 0.1  # seconds between two looks at whether the program has ended
 
 
 def run(
@@ -37,6 +36,7 @@ def run(
     environ: Mapping[str, str],
     files: Mapping[str, bytes],
     key: str | None,
+    stop: Stop,
 ) -> Reply:
     """What the command printed. Raises NoAnswer for one that failed, was silent or said too much."""
     missing = [name for name in reviewer.files if name not in files]
@@ -49,7 +49,7 @@ def run(
         raise CannotTry(f"no folder for the command could be made: {fault.strerror}. Nobody was asked.") from None
     try:
         _lay(folder, {name: files[name] for name in reviewer.files})
-        return _Run(reviewer, shown.text, limits, how, key).run(folder, _environment(reviewer, environ, folder))
+        return _Run(reviewer, shown.text, limits, how, key, stop).run(folder, _environment(reviewer, environ, folder))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -71,7 +71,8 @@ def _environment(reviewer: Reviewer, environ: Mapping[str, str], folder: Path) -
 class _Run:
     """One run of the command, from its start to the end of its group."""
 
-    def __init__(self, reviewer: Reviewer, text: bytes, limits: Limits, how: How, key: str | None) -> None:
+    def __init__(self, reviewer: Reviewer, text: bytes, limits: Limits, how: How, key: str | None, stop: Stop) -> None:
+        self._stop = stop
         self._reviewer = reviewer
         self._rest = memoryview(text)
         self._size = len(text)
@@ -119,6 +120,8 @@ class _Run:
             waiting.register(process.stdin, selectors.EVENT_WRITE)
             while not self._is_over(process, waiting):
                 now = time.monotonic()
+                if name := self._stop():
+                    raise self._no_answer(Signal.RESET, f"was killed before its end, because of {name}")
                 if now - began >= self._limits.total_seconds:
                     seconds = f"{self._limits.total_seconds:g} s"
                     raise self._no_answer(Signal.IDLE, f"had not ended when its {seconds} were over; it was killed")
@@ -126,7 +129,7 @@ class _Run:
                     seconds = f"{self._limits.idle_seconds:g} s"
                     raise self._no_answer(Signal.IDLE, f"said nothing for {seconds}; it was killed")
                 left = min(began + self._limits.total_seconds, last + self._limits.idle_seconds) - now
-                for event, _ in waiting.select(max(0.0, min(left, _GLANCE))):
+                for event, _ in waiting.select(max(0.0, min(left, GLANCE))):
                     self._move(event, waiting, process)
                     last = time.monotonic()
             for event, ready in waiting.select(0):  # its last words

@@ -2,8 +2,9 @@
 
 import socket
 import ssl
+import time
 from contextlib import suppress
-from threading import Timer
+from threading import Event, Thread
 from typing import Any
 
 from endmark.core.ending import WHOLE
@@ -12,15 +13,15 @@ from endmark.core.prompt import Shown
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.sources.recorder import Recorder
 from endmark.sources.reviewer import requests
-from endmark.sources.reviewer.asking import How, Limits, NoAnswer, Reply
+from endmark.sources.reviewer.asking import GLANCE, How, Limits, NoAnswer, Reply, Stop
 
 _PORTION = 65_536
 
 
-def ask(reviewer: Reviewer, shown: Shown, limits: Limits, how: How, key: str | None) -> Reply:
+def ask(reviewer: Reviewer, shown: Shown, limits: Limits, how: How, key: str | None, stop: Stop) -> Reply:
     """The answer's body as it passed, and how it ended. Raises NoAnswer for none, and CannotTry without httpx."""
     recorder = Recorder(wire=wire_of(reviewer), limit=limits.answer_bytes, idle=limits.idle_seconds)
-    clock = _Clock(limits.total_seconds)
+    clock = _Clock(limits.total_seconds, stop)
     # What the library raises holds the request and so the key: only its words leave, and not its exceptions.
     failure = _exchange(reviewer, shown, limits, key, recorder, clock)
     received, capture, refusal = 0, None, None
@@ -30,6 +31,9 @@ def ask(reviewer: Reviewer, shown: Shown, limits: Limits, how: How, key: str | N
     except Refused as refused:
         received, refusal = refused.received_bytes, (refused.signal, refused.detail)
     if clock.ran_out and (capture is None or capture.ending not in WHOLE):
+        if clock.stopped is not None:
+            why = f"the answer had not ended when {clock.stopped} came"
+            raise NoAnswer(Signal.RESET, received, None, why, how)
         why = f"the answer had not ended when its {limits.total_seconds:g} s were over"
         raise NoAnswer(Signal.IDLE, received, None, why, how)
     if capture is None:
@@ -40,21 +44,27 @@ def ask(reviewer: Reviewer, shown: Shown, limits: Limits, how: How, key: str | N
 
 
 class _Clock:
-    """Ends a connection once its time is over, wherever it waits: in the handshake, for the head or within the body."""
+    """Ends a connection once its time is over, wherever it waits: in the handshake, for the head or within the body.
 
-    def __init__(self, seconds: float) -> None:
+    `stopped`: who wanted it to end before its time, if anybody did.
+    """
+
+    def __init__(self, seconds: float, stop: Stop) -> None:
         self.ran_out = False
+        self.stopped: str | None = None
+        self._seconds = seconds
+        self._stop = stop
         self._sockets: list[socket.socket] = []
-        self._timer = Timer(seconds, self._end)
-        self._timer.daemon = True
+        self._over = Event()
+        self._thread = Thread(target=self._run, name="endmark-clock", daemon=True)
 
     def __enter__(self) -> "_Clock":
-        self._timer.start()
+        self._thread.start()
         return self
 
     def __exit__(self, *_fault: object) -> None:
-        self._timer.cancel()
-        self._timer.join()
+        self._over.set()
+        self._thread.join()
         for each in self._sockets:
             each.close()
 
@@ -65,6 +75,16 @@ class _Clock:
             self._sockets.append(made.dup())
             if self.ran_out:
                 self._end()
+
+    def _run(self) -> None:
+        deadline = time.monotonic() + self._seconds
+        while (left := deadline - time.monotonic()) > 0:
+            if self._over.wait(min(left, GLANCE)):
+                return
+            self.stopped = self._stop()
+            if self.stopped is not None:
+                break
+        self._end()
 
     def _end(self) -> None:
         self.ran_out = True
