@@ -20,7 +20,6 @@ from endmark.effects.target import (
     Ran,
     Rehearsal,
     Session,
-    Stepwise,
     Stop,
     Target,
     Work,
@@ -147,7 +146,7 @@ class Applying:
                 self._ledger, self._clock, entry, session, target, options, self._progress, self._stop
             )
             ran = session.run(self._work(entry, staged_plan), options.statement_timeout, self._progress, self._stop)
-            if found is not None and ran.fingerprint_after != found.after and not isinstance(session, Stepwise):
+            if found is not None and ran.can_roll_back and ran.fingerprint_after != found.after:
                 session.rollback()
                 said = "the plan left another schema than when it was rehearsed"
                 return self._failed(entry, Failed(Signal.CHECK_FAILED, said, None, len(ran.rows_changed)), backup)

@@ -16,6 +16,7 @@ from tests.support.world import QUICK, World, clock, plan_bytes
 from endmark.apply_gate import ApplyGate, Delivery
 from endmark.core.refusal import CannotTry, Refused
 from endmark.core.states import State
+from endmark.effects.postgres import PostgresTarget, Scratch
 from endmark.effects.sqlite import rehearsal
 from endmark.faces.api import rehearse
 from endmark.ledger.outcomes import outcome_of
@@ -212,6 +213,23 @@ def test_a_plan_that_counts_its_runs_is_rolled_back_on_postgres(tmp_path, cluste
         outcome = world.apply("j1", [trick], options=ALWAYS)
         assert (outcome.state, outcome.signal) == ("failed", "check-failed")
         assert world.dump() == before
+        world.check_books_agree()
+
+
+def test_what_runs_in_no_transaction_is_rehearsed_on_a_clone_or_not_applied(tmp_path, cluster):
+    plan, down = ["CREATE INDEX CONCURRENTLY i ON users (name)"], ["DROP INDEX CONCURRENTLY i"]
+    with cluster.database(3) as database:
+        world = PostgresWorld(tmp_path, database)
+        before = world.dump()
+        with pytest.raises(CannotTry, match="rehearse_in"):
+            world.apply("j1", plan, down=down, options=ALWAYS)
+        assert world.dump() == before
+        assert world.entry("j1").state is State.STAGED
+        world.target = PostgresTarget(database.url, scratch=Scratch(cluster.url, {"PATH": os.environ["PATH"]}))
+        outcome = world.approve(world_outcome(world, "j1"), options=ALWAYS)
+        assert (outcome.state, "rehearsed" in outcome.evidence) == ("applied", True)
+        (found,) = rehearsals(world, outcome)
+        assert found["after"] == world.fingerprint()
         world.check_books_agree()
 
 

@@ -52,12 +52,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 class Ran(msgspec.Struct, frozen=True):
     """What ran and is ready to be committed: rows changed by each statement, and the schema's fingerprint then.
 
-    `evidence` says how it ran where that is not in one transaction under a guard of the engine's own.
+    `evidence` says how it ran where that is not in one transaction under a guard of the engine's own; `can_roll_back`:
+    nothing of it lasts before `commit`.
     """
 
     rows_changed: tuple[int, ...]
     fingerprint_after: str
     evidence: tuple[str, ...] = ()
+    can_roll_back: bool = True
 
 
 class Failed(Exception):

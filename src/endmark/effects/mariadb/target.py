@@ -186,7 +186,7 @@ class MariadbSession:
                 ran = self._run_at_once(runner, work, statements, before, progress, stop)
         except (pymysql.err.MySQLError, OSError) as fault:
             raise InDoubt(f"the target {self._target.identity} was lost while the job ran ({words(fault)})") from None
-        return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT))
+        return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT), can_roll_back=not in_steps)
 
     def _judged(self, work: Work) -> tuple[_Judged, _Judged | None]:
         """Every statement and every down, judged before anything runs. Raises Failed, pymysql's errors."""
