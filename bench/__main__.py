@@ -26,6 +26,7 @@ ROOMS = {
     "patches": "patches",
     "proxy": "proxy",
     "postgres": "postgres",
+    "rehearsals": "rehearsing",
     "drills": "drilling",
 }
 

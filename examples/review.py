@@ -1,7 +1,7 @@
 """A command reviewer to start from: put it into your repository as tools/review.py (docs/policy.md).
 
 It reads the prompt from standard input and prints its verdict in an envelope. Here it refuses changes that add what
-stands in FORBIDDEN; put your own checks, or a call of your own model, in its place. Whatever else happens (an exception,
+stands in FORBIDDEN; put your own checks, or a call of your own model, in its place. Whatever else happens (an error,
 another exit code, nothing printed), the review is incomplete and nothing is merged.
 """
 

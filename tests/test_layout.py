@@ -27,7 +27,15 @@ DOINGS = {
     "reconcile.py",
     "reconcile_patches.py",
 }
-SHARED_STEPS = {"seal.py", "settle.py", "intake.py", "merging.py", "patch_case.py", "reviewing.py"}
+SHARED_STEPS = {"seal.py", "settle.py", "intake.py", "merging.py", "patch_case.py", "reviewing.py"} | {
+    "applying.py",
+    "rehearsing.py",
+    "backing.py",
+    "undoing.py",
+    "approving.py",
+    "restoring.py",
+    "treatment.py",
+}
 DOORS = {"__init__.py", "__main__.py", "py.typed"}
 JSON_READER = SRC / "core" / "strictjson.py"
 LONGEST = 450

@@ -20,6 +20,7 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, New
 from endmark.ledger.outcomes import outcome_of
 from endmark.ledger.queries import with_revert
+from endmark.treatment import Options
 
 _GATES_OWN = re.compile(r"\.revert(?:\.[0-9]+)?\Z")
 
@@ -47,12 +48,11 @@ class Intake:
         self._ledger = ledger
         self._clock = clock
 
-    def take(
-        self, delivery: Delivery, where: str | None, min_evidence: Level, max_statements: int | None
-    ) -> Outcome | tuple[Plan, New]:
+    def take(self, delivery: Delivery, where: str | None, options: Options) -> Outcome | tuple[Plan, New]:
         """The proven plan and what to record of it; or the outcome of a delivery that was refused or is known.
 
-        `where` is the identity of the target it is for. Raises CannotTry when the ledger cannot be used.
+        `where` is the identity of the target it is for, `options` what is demanded there.
+        Raises CannotTry when the ledger cannot be used.
         """
         raw = delivery.raw
         if not isinstance(raw, bytes):
@@ -83,7 +83,7 @@ class Intake:
         if known is not None:
             return self.known(known, new)
         try:
-            _check_demands(proven_plan, level, proven, min_evidence, max_statements)
+            check_demands(proven_plan, level, proven, options)
             self._check_retry(proven_plan, len(raw), proven.expected_bytes)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where, proven_plan.job_id)
@@ -176,10 +176,9 @@ def _plan_in(proven: Proven, delivery: Delivery) -> tuple[Plan, Level, tuple[str
     return value, level, evidence
 
 
-def _check_demands(
-    proven_plan: Plan, level: Level, proven: Proven, min_evidence: Level, max_statements: int | None
-) -> None:
+def check_demands(proven_plan: Plan, level: Level, proven: Proven, options: Options) -> None:
     """What the target asks of a plan that is proven whole. What is refused here has spent its id. Raises Refused."""
+    min_evidence, max_statements = options.min_evidence, options.max_statements
     if level < min_evidence:
         raise Refused(
             Signal.WEAK_EVIDENCE,
@@ -194,10 +193,23 @@ def _check_demands(
             proven.expected_bytes,
             f"{proven_plan.stmt_count} statements arrived, the target takes at most {max_statements}",
         )
+    if options.down_required and proven_plan.down is None:
+        raise Refused(
+            Signal.MISSING_KEY,
+            proven.received_bytes,
+            proven.expected_bytes,
+            'the plan has no down statements, the target demands them (down = "required")',
+        )
 
 
-def still_good_enough(entry: Entry, min_evidence: Level, max_statements: int | None) -> None:
+def still_good_enough(entry: Entry, staged_plan: Plan, options: Options) -> None:
     """A job may have been staged before its target, or what the target demands, was known. Raises CannotTry."""
+    min_evidence, max_statements = options.min_evidence, options.max_statements
+    if options.down_required and staged_plan.down is None and entry.kind == "plan":
+        raise CannotTry(
+            f'job {entry.job_id} has no down statements, the target demands them (down = "required"). '
+            "Nothing was written."
+        )
     level = LEVELS[entry.level or Level.BARE.word]
     if level < min_evidence:
         raise CannotTry(

@@ -16,6 +16,7 @@ from endmark.ledger.entry import Entry, Moved
 from endmark.ledger.outcomes import outcome_of
 
 STANDS = frozenset({"applied", "reverted"})  # what the receipt of a job says that had its effect
+BACKED_UP = "backed-up"  # the event after a backup: where it is and what its bytes are, or what the command said
 BACKING_UP = "backing-up"  # the event before a backup is begun; it says where to
 
 

@@ -88,7 +88,13 @@ def test_show_as_an_object(several):
     found = several.run("show", "done", "--json").object
     assert list(found["job"]) == KEYS
     assert found["job"]["state"] == "applied"
-    assert [event["event"] for event in found["events"]] == ["received", *["moved"] * 3, "backing-up", "moved"]
+    assert [event["event"] for event in found["events"]] == [
+        "received",
+        *["moved"] * 3,
+        "backing-up",
+        "backed-up",
+        "moved",
+    ]
     assert found["statements"] == [
         {"sql": STATEMENTS[0], "destroys": [], "rows_changed": 0, "down": DOWN[0]},
         {"sql": STATEMENTS[1], "destroys": [], "rows_changed": 1, "down": DOWN[1]},

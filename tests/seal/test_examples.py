@@ -28,7 +28,7 @@ def load(name):
 
 
 def test_there_is_one_for_each_sdk():
-    assert {path.name for path in FOLDER.glob("*.py")} == {f"with_{name}.py" for name in BODIES}
+    assert {path.name for path in FOLDER.glob("with_*.py")} == {f"with_{name}.py" for name in BODIES}
 
 
 @pytest.mark.parametrize("name", BODIES)

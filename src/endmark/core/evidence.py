@@ -33,3 +33,6 @@ ONE_ACCOUNT = "one-account"  # who runs the statements could write the receipts;
 ALONE = "outside-a-transaction"  # a single statement that the engine runs in no transaction; its outcome was looked at
 UNDONE_BY_DOWNS = "undone-by-downs"  # what had run was undone by its downs, and the schema is the one from before
 TARGET_GONE = "target-gone"  # closed by a person: nobody can say any more what became of it
+REHEARSED = "rehearsed"  # it ran where nothing stays first, and left the schema that it left then
+FOUND_IN_REHEARSAL = "found-in-rehearsal"  # declined by what was found there; the target was not touched
+RESTORED = "reverted-by:restore"  # the target's file is the one from before it

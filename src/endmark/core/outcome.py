@@ -42,7 +42,7 @@ def standing(state: State, signal: Signal) -> tuple[int, Next]:
         return EXIT[state], Next.NONE
     if state in (State.STAGED, State.APPROVED, State.APPLYING, State.RECEIVED):
         return EXIT[state], Next.WAIT
-    if state in (State.APPLIED, State.DECLINED):
+    if state is State.APPLIED or (state is State.DECLINED and signal is Signal.COMPLETE):
         return EXIT[state], Next.NONE
     return EXIT[state], row_of(signal).next
 

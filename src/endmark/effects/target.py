@@ -8,6 +8,7 @@ from typing import Protocol, Self, runtime_checkable
 import msgspec
 
 from endmark.core.refusal import Signal
+from endmark.core.schemadiff import Change
 
 Stop = Callable[[], str | None]
 """Asked often during long work, also by another thread: None to go on, else who wants it to end ("SIGTERM")."""
@@ -51,12 +52,14 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
 class Ran(msgspec.Struct, frozen=True):
     """What ran and is ready to be committed: rows changed by each statement, and the schema's fingerprint then.
 
-    `evidence` says how it ran where that is not in one transaction under a guard of the engine's own.
+    `evidence` says how it ran where that is not in one transaction under a guard of the engine's own; `can_roll_back`:
+    nothing of it lasts before `commit`.
     """
 
     rows_changed: tuple[int, ...]
     fingerprint_after: str
     evidence: tuple[str, ...] = ()
+    can_roll_back: bool = True
 
 
 class Failed(Exception):
@@ -82,6 +85,13 @@ class Failed(Exception):
         self.undone = undone
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """A backup that was written: SHA-256 in hex and number of its bytes."""
+
+    sha256: str
+    size: int
+
+
 class Session(Protocol):
     """One connection to a target. Nothing is held until `lock`; leaving the block without `commit` rolls back."""
 
@@ -104,7 +114,7 @@ class Session(Protocol):
     def receipt(self, job_id: str) -> Receipt | None:
         """The receipt of a job, or None. Raises CannotTry, also when the receipts' table is not one we can trust."""
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
         """Copy the whole target to `to` before the first write. Raises Failed or CannotTry."""
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
@@ -127,6 +137,23 @@ class Target(Protocol):
 
     def is_file(self, path: Path) -> bool:
         """Whether `path` is this target's own file (the ledger must not be)."""
+
+
+class Reach(msgspec.Struct, frozen=True):
+    """How another program gets to a target: variables for its environment, words for its arguments, and what of the
+    former is secret."""
+
+    environ: dict[str, str]
+    words: dict[str, str]
+    secrets: tuple[str, ...]
+
+
+@runtime_checkable
+class Reachable(Protocol):
+    """What a target has beside `Target` where other programs can get to it."""
+
+    def reach(self) -> Reach:
+        """The password is in the environment alone: arguments can be read by every process."""
 
 
 class Partial(Exception):
@@ -172,4 +199,75 @@ class Stepwise(Protocol):
         """A person took charge of what a partial job left: no longer hold others up. Returns the fingerprint.
 
         Raises CannotTry.
+        """
+
+
+class Lock(msgspec.Struct, frozen=True):
+    """A lock that a statement took on something that stood before: `statement` counts from 1."""
+
+    statement: int
+    on: str
+    mode: str
+
+
+class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan ran from its first statement to its last, and nothing of it stands.
+
+    `how`: where it ran, in words; `limits`: what could not be tried there. `before`, `after` and `after_downs` are
+    fingerprints, the last None where there were no downs. `rows`: (table, rows in it) of the tables touched, None where
+    the engine has no estimate; `rows_changed`: by each statement, None where no rows were there to be changed.
+    """
+
+    how: str
+    before: str
+    after: str
+    after_downs: str | None
+    changes: tuple[Change, ...]
+    locks: tuple[Lock, ...] = ()
+    rows: tuple[tuple[str, int | None], ...] = ()
+    rows_changed: tuple[int, ...] | None = None
+    limits: tuple[str, ...] = ()
+    seconds: float
+
+
+@runtime_checkable
+class Rehearses(Protocol):
+    """What a session has beside `Session` where a plan can be tried without the target keeping anything of it."""
+
+    needs_lock: bool
+    """Whether `rehearse` needs the target's lock."""
+
+    @property
+    def keeps_lock(self) -> bool:
+        """Whether the lock is still held once it has rehearsed."""
+
+    def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
+        """Run the plan, then its downs last to first, where nothing stays. `timeout`: seconds a statement.
+
+        Raises Failed for what does not go through, or does not come back, with `statement` counted from 1; CannotTry
+        where nothing can be rehearsed. The target is not written to.
+        """
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """A target that is again what it was: its fingerprint, and the jobs whose receipts went."""
+
+    fingerprint: str
+    undone: tuple[str, ...]
+
+
+@runtime_checkable
+class Restores(Protocol):
+    """What a target has beside `Target` where endmark puts its backups back."""
+
+    def jobs_since(self, backup: Path) -> tuple[str, ...]:
+        """The jobs with a receipt in the target and none in the backup, in the order they came. Raises CannotTry."""
+
+    def restore(
+        self, backup: Path, kept: Kept, undone: Sequence[str], lock_timeout: float, progress: Progress, stop: Stop
+    ) -> Restored:
+        """Make the target what the backup is, under its lock. `undone`: every job that this may undo.
+
+        Raises Failed when interrupted and CannotTry for everything else, a backup whose bytes are not `kept` and a job
+        that `undone` does not name included; the target is what it was then.
         """

@@ -11,7 +11,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, Refused, Signal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from endmark.core.dsse import Verify
     from endmark.core.plan import Plan
     from endmark.core.proof import Proven
-    from endmark.effects.target import Progress, Stop, Target
+    from endmark.effects.target import Progress, Rehearsal, Stop, Target
     from endmark.reconcile import Settled
     from endmark.seal import Sealed
 
@@ -57,6 +57,56 @@ def sign(envelope: bytes | Sealed, key: str | Path) -> bytes:
     return keys.sign(raw, key)
 
 
+def rehearse(
+    raw: bytes,
+    target: str | Target,
+    *,
+    options: Options | None = None,
+    cap: int = mc1.DEFAULT_CAP,
+    trusted_keys: str | Path | Iterable[str | Path] | None = None,
+    stop: Stop | None = None,
+) -> tuple[Proven, Rehearsal]:
+    """Prove a plan and run it, and its downs, where nothing stays. Spends no job id, and writes to no ledger.
+
+    Raises Refused for what is not proven or does not fit the target, Failed for what would not go through (nothing of
+    it stands), and CannotTry.
+    """
+    from endmark import rehearsing
+    from endmark.core.plan import Plan
+    from endmark.effects.target import Work
+    from endmark.intake import check_demands
+    from endmark.treatment import Options
+
+    options = options or Options()
+    proven = check(raw, cap=cap, trusted_keys=trusted_keys)
+    received, plan = proven.received_bytes, proven.value
+    if not isinstance(plan, Plan):
+        raise Refused(Signal.WRONG_VALUE, received, proven.expected_bytes, "it is whole, and no plan")
+    check_demands(plan, proven.level, proven, options)
+    work = Work(
+        job_id=plan.job_id,
+        attempt_id="rehearsal",
+        statements=plan.statements,
+        sha256=plan.sha256,
+        at=now().isoformat(),
+        after=plan.after,
+        retry_of=plan.retry_of,
+        down=plan.down,
+    )
+    where = target_at(target) if isinstance(target, str) else target
+    with where.open() as session:
+        if getattr(session, "needs_lock", True):
+            session.lock(options.lock_timeout)
+        if session.receipt(plan.job_id) is not None:
+            held = f"the target holds a receipt of job {plan.job_id} already"
+            raise Refused(Signal.ID_REUSED, received, proven.expected_bytes, held)
+        found = session.fingerprint()
+        if plan.base not in (None, found):
+            moved = f"the plan was made for schema {plan.base[:12]}..., the target has {found[:12]}..."
+            raise Refused(Signal.STALE_FINGERPRINT, received, proven.expected_bytes, moved)
+        return proven, rehearsing.rehearse(session, work, options, stop or (lambda: None))
+
+
 def seal(raw: bytes, *, cap: int = mc1.DEFAULT_CAP) -> bytes:
     """A whole body, or the witness form of a plan, as an MC1 envelope. Raises `Refused`."""
     return proof.seal(raw, cap)
@@ -67,15 +117,22 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def target_at(url: str, *, allow_owner: bool = False) -> Target:
+def target_at(
+    url: str,
+    *,
+    allow_owner: bool = False,
+    rehearse_in: str | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Target:
     """The target that a URL names: `sqlite:///relative.db` or `sqlite:////absolute.db`, as in SQLAlchemy, or
     `postgresql://user@host/database`, or `mariadb://user:password@host/database`.
 
-    `allow_owner`: take a PostgreSQL role that could write receipts by itself. Raises CannotTry for anything else.
+    `allow_owner`: take a PostgreSQL role that could write receipts by itself. `rehearse_in`: a URL of PostgreSQL where
+    clones may be made for rehearsals, by programs that `environ` says the place of. Raises CannotTry for anything else.
     """
     scheme, colon, rest = url.partition("://")
     if colon and scheme in ("postgresql", "postgres"):
-        return _postgres(url, allow_owner)
+        return _postgres(url, allow_owner, rehearse_in, environ or {})
     if colon and scheme in ("mariadb", "mysql"):
         return _mariadb(url)
     if not colon or scheme != "sqlite":
@@ -97,15 +154,16 @@ def target_at(url: str, *, allow_owner: bool = False) -> Target:
     return found
 
 
-def _postgres(url: str, allow_owner: bool) -> Target:
+def _postgres(url: str, allow_owner: bool, rehearse_in: str | None, environ: Mapping[str, str]) -> Target:
     try:
-        from endmark.effects.postgres import PostgresTarget
+        from endmark.effects.postgres import PostgresTarget, Scratch
     except ImportError:
         raise CannotTry(
             "a PostgreSQL target needs psycopg, which is not installed. Nothing was written; "
             "pip install 'endmark[postgres]' brings it."
         ) from None
-    return PostgresTarget(url, allow_owner)
+    scratch = None if rehearse_in is None else Scratch(rehearse_in, environ)
+    return PostgresTarget(url, allow_owner, scratch)
 
 
 def _mariadb(url: str) -> Target:
@@ -295,6 +353,30 @@ class Job:
         if entry is None:
             raise CannotTry("the job is no longer in the ledger.")
         return self._gate.doing.plan_of(entry)
+
+    @property
+    def submitter(self) -> str | None:
+        """Who submitted it, where that is known."""
+        entry = self._gate.ledger.get(self.outcome.attempt_id or "")
+        return None if entry is None else entry.submitter
+
+    @property
+    def rehearsal(self) -> dict[str, Any] | None:
+        """What its last rehearsal found, or None."""
+        from endmark.rehearsing import last
+
+        return last(self._gate.ledger, self.outcome.attempt_id or "")
+
+    def approve(
+        self, target: str | Target, *, approver: str | None = None, shown_fingerprint: str | None = None
+    ) -> Outcome:
+        """Approve a staged job for `apply` to apply later: it holds for the schema of now, until it expires."""
+        where = self._gate.target(target)
+        attempt = self.outcome.attempt_id or ""
+        self.outcome = self._gate.doing.let_pass(
+            attempt, where, self._gate.options, approver or "python", shown_fingerprint
+        )
+        return self.outcome
 
     def apply(
         self, target: str | Target, *, approver: str | None = None, shown_fingerprint: str | None = None

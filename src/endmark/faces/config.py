@@ -31,7 +31,13 @@ class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
 
     url: str
     review: Literal["required", "none"] = "none"
-    backup: str | None = None
+    rehearse: Literal["always", "never"] = "never"
+    rehearse_in: str | None = None
+    backup: str | list[str] | None = None
+    backup_timeout: float = 3600.0
+    down: Literal["required", "optional"] = "optional"
+    approver: Literal["other", "any"] = "any"
+    approval_expires: str | None = None
     min_evidence: Literal["bare", "witness", "sealed", "signed"] = "bare"
     lock_timeout: float = 10.0
     statement_timeout: float = 300.0
@@ -138,8 +144,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             lock_timeout=table.lock_timeout if flags.lock_timeout is None else flags.lock_timeout,
             statement_timeout=table.statement_timeout if flags.statement_timeout is None else flags.statement_timeout,
             backups=self._backups(table, flags, target),
+            backup_command=_command(table, flags),
+            backup_timeout=table.backup_timeout,
+            environ=self.environ if isinstance(table.backup, list) else {},
             min_evidence=LEVELS[table.min_evidence],
             max_statements=table.max_statements,
+            down_required=table.down == "required",
+            rehearse=table.rehearse == "always",
+            other_approver=table.approver == "other",
+            approval_expires=None if table.approval_expires is None else duration(table.approval_expires),
         )
         return Place(name=name, review=None if name is None else table.review, target=target, options=options)
 
@@ -148,7 +161,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             return None
         if flags.backup is not None:
             return Path(flags.backup)
-        if table.backup == "none":
+        if table.backup == "none" or isinstance(table.backup, list):
             return None
         if table.backup is None:
             if not target.identity.startswith("sqlite:"):  # no other engine is copied by endmark itself
@@ -161,7 +174,11 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         key = f"{self.file}: targets.{name}.url"
         table = self.targets[name]
         url = _from_environment(table.url, key, self.environ) or _anchored(table.url, self._folder)
-        return _target_at(url, key, table.allow_owner)
+        scratch = None
+        if table.rehearse_in is not None:
+            where = f"{self.file}: targets.{name}.rehearse_in"
+            scratch = _from_environment(table.rehearse_in, where, self.environ) or table.rehearse_in
+        return _target_at(url, key, table.allow_owner, scratch, self.environ)
 
     def target_of(self, identity: str) -> Target:
         """The target of a job on record. Raises CannotTry (`recorded`)."""
@@ -288,7 +305,51 @@ def _targets(value: Any, file: Path) -> dict[str, TargetTable]:
                 raise Misuse(f"{where}.{key}: {getattr(found, key)} is not a number of seconds up to {SECONDS_MAX:,}.")
         if found.max_statements is not None and found.max_statements < 1:
             raise Misuse(f"{where}.max_statements: {found.max_statements} is not a number of statements.")
+        _check_treatment(found, where)
     return targets
+
+
+def _check_treatment(table: TargetTable, where: str) -> None:
+    """What belongs together, and what cannot be. Raises Misuse."""
+    if not 0 < table.backup_timeout <= SECONDS_MAX:
+        raise Misuse(
+            f"{where}.backup_timeout: {table.backup_timeout} is not a number of seconds up to {SECONDS_MAX:,}."
+        )
+    if isinstance(table.backup, list):
+        if not table.backup or not all(table.backup) or any("\0" in word for word in table.backup):
+            raise Misuse(f"{where}.backup: a command is a list of words, the program first, none of them empty.")
+        if table.url.startswith("sqlite:"):
+            raise Misuse(f"{where}.backup: endmark copies a SQLite file itself; a folder or none was expected.")
+        if any(word.startswith(("{job}", "{attempt}")) for word in table.backup):  # a job may be called --help
+            raise Misuse(f"{where}.backup: a word cannot begin with {{job}} or {{attempt}}; put a path before it.")
+    if table.rehearse_in is not None and table.url.startswith(("sqlite:", "mariadb:", "mysql:")):
+        raise Misuse(f"{where}.rehearse_in: only PostgreSQL needs a place for clones to be named.")
+    if table.approver == "other" and table.review != "required":
+        raise Misuse(f'{where}.approver: another approver needs a review: review = "required".')
+    if table.approval_expires is not None:
+        try:
+            duration(table.approval_expires)
+        except ValueError:
+            said = f"{table.approval_expires!r} is not a time like 30m, 24h or 7d"
+            raise Misuse(f"{where}.approval_expires: {said}.") from None
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_DURATION = re.compile(r"([1-9][0-9]{0,5})([smhd])")
+
+
+def duration(text: str) -> float:
+    """Seconds in a time like `30m`. Raises ValueError."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    return float(int(found[1]) * _UNITS[found[2]])
+
+
+def _command(table: TargetTable, flags: Overrides) -> tuple[str, ...] | None:
+    if flags.no_backup or flags.backup is not None or not isinstance(table.backup, list):
+        return None
+    return tuple(table.backup)
 
 
 def _convert(value: Any, kind: type[_Table], where: str) -> _Table:
@@ -318,8 +379,10 @@ def _anchored(url: str, folder: Path) -> str:
     return f"sqlite:///{folder / rest}"
 
 
-def _target_at(url: str, key: str, allow_owner: bool = False) -> Target:
+def _target_at(
+    url: str, key: str, allow_owner: bool = False, scratch: str | None = None, environ: Mapping[str, str] | None = None
+) -> Target:
     try:
-        return target_at(url, allow_owner=allow_owner)
+        return target_at(url, allow_owner=allow_owner, rehearse_in=scratch, environ=environ)
     except CannotTry as fault:
         raise Misuse(f"{key}: {fault.detail}") from None

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from typing import Any
 
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
@@ -79,7 +80,27 @@ def road(
     return Road.WAIT, "There is no terminal to ask on, and no --yes."
 
 
-def show_plan(plan: Plan, outcome: Outcome, place: Place, fingerprint: str) -> None:
+def rehearsal_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """What a rehearsal found, for people: every word of it is somebody else's."""
+    yield safe(f"Rehearsed in {found['how']}, {found['seconds']} s")
+    for name, key in (("before", "before"), ("after", "after"), ("undone", "after_downs")):
+        if found[key]:
+            yield f"  {name:<9} {safe(found[key])}"
+    yield from (f"  {safe(line)}" for line in found["changes"] or ["the schema stays as it is"])
+    for lock in found["locks"]:
+        yield f"  lock      {safe(lock['on'])}: {safe(lock['mode'])} (statement {lock['statement']})"
+    for row in found["rows"]:
+        count = "rows not known" if row["rows"] is None else f"about {many(row['rows'], 'row')}"
+        yield f"  table     {safe(row['table'])}: {count}"
+    if found["rows_changed"] is not None:
+        yield f"  changes   {many(found['rows_changed'], 'row')}"
+    for limit in found["limits"]:
+        yield f"  not tried {safe(limit)}"
+
+
+def show_plan(
+    plan: Plan, outcome: Outcome, place: Place, fingerprint: str, rehearsal: Mapping[str, Any] | None = None
+) -> None:
     """The plan before the question, to standard error."""
     from endmark.effects.destroys import destroys, dialect_of
 
@@ -106,6 +127,10 @@ def show_plan(plan: Plan, outcome: Outcome, place: Place, fingerprint: str) -> N
     if hidden:
         say(f"{many(hidden, 'statement')} more, not shown here: 'endmark show {safe(plan.job_id)}' shows them.")
     say(ADVISORY)
+    if rehearsal is not None:
+        say()
+        for line in rehearsal_lines(rehearsal):
+            say(line)
 
 
 def statement_lines(number: int, statement: str, warnings: tuple[str, ...]) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """An attempt of the book as the object `--json` prints."""
 
 from endmark.core.decision import Next
-from endmark.core.evidence import JOURNAL, RECEIPT_FOUND, REVERTED, UNDONE_BY_DOWNS
+from endmark.core.evidence import FOUND_IN_REHEARSAL, JOURNAL, RECEIPT_FOUND, REVERTED, UNDONE_BY_DOWNS
 from endmark.core.outcome import Outcome, sentence, standing
 from endmark.core.states import State
 from endmark.ledger.entry import Entry
@@ -50,6 +50,11 @@ def _words(entry: Entry) -> str:
             f"{entry.detail[:1].upper()}{entry.detail[1:]}. The schema is the one from before; what the downs made of "
             "rows is the plan's word. Mend the cause and send the whole payload under a new job id."
         )
+    if entry.state is State.DECLINED and FOUND_IN_REHEARSAL in entry.evidence:
+        return (
+            f"Found in rehearsal: {entry.detail}. The target was not touched. Mend the cause and send the whole "
+            "payload under a new job id."
+        )
     if entry.detail:
         return sentence(entry.signal, entry.detail)
     count = entry.stmt_count
@@ -59,6 +64,8 @@ def _words(entry: Entry) -> str:
             f"Whole and staged: {many} waiting for review. Nothing was written. "
             f"Look with 'endmark show {entry.job_id}', then 'endmark approve {entry.job_id}' or 'decline'."
         )
+    if entry.state is State.APPROVED:
+        return f"Approved by {entry.approver or 'a person'}, waiting to be applied. Nothing was written."
     if entry.state is State.APPLYING:
         return (
             "It is being applied right now, or was interrupted; 'endmark reconcile' settles it once the target is free."

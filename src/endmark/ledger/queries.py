@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from endmark.core import strictjson
-from endmark.core.evidence import REVERTED
+from endmark.core.evidence import RESTORED, REVERTED
 from endmark.core.refusal import Refused
 from endmark.core.states import Decision, Review, State
 from endmark.ledger.entry import COLUMNS, Entry, Event, entry_of
@@ -142,12 +142,19 @@ def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...
     return " AND ".join(parts), tuple(values)
 
 
+PUT_BACK = "restored"  # the event of a job whose effect is gone, for its target is the one from before it
+
+
 def with_revert(ledger: Queries, entry: Entry) -> Entry:
     """`entry`, with the evidence that it was reverted where this book knows of it."""
     by = ledger.reverted_by(entry.job_id) if entry.job_id and entry.state is State.APPLIED else None
-    return entry if by is None else msgspec.structs.replace(entry, evidence=(*entry.evidence, f"{REVERTED}-by:{by}"))
+    if by is not None:
+        return msgspec.structs.replace(entry, evidence=(*entry.evidence, f"{REVERTED}-by:{by}"))
+    if entry.state is State.APPLIED and any(event.event == PUT_BACK for event in ledger.events(entry.attempt_id)):
+        return msgspec.structs.replace(entry, evidence=(*entry.evidence, RESTORED))
+    return entry
 
 
 def reverted(entry: Entry) -> bool:
     """Whether the evidence says that what the job did was undone since."""
-    return any(word.startswith(REVERTED) for word in entry.evidence)
+    return any(word.startswith((REVERTED, RESTORED)) for word in entry.evidence)

@@ -1,6 +1,7 @@
 """A copy of the database before the first write, by the server's own dump program."""
 
 import contextlib
+import hashlib
 import os
 import shutil
 import subprocess
@@ -10,14 +11,14 @@ from pathlib import Path
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.mariadb.address import Address
-from endmark.effects.target import Failed, Progress, Stop
+from endmark.effects.target import Failed, Kept, Progress, Stop
 
 _PROGRAMS = ("mariadb-dump", "mysqldump")
 _LOOK = 0.1  # seconds between two looks at `stop`
 _END = b"-- Dump completed"  # the last line a dump program writes
 
 
-def dump(address: Address, to: Path, progress: Progress, stop: Stop) -> None:
+def dump(address: Address, to: Path, progress: Progress, stop: Stop) -> Kept:
     """Write a dump to `to`, flushed to disk before it gets its name. Raises Failed when interrupted, and CannotTry."""
     program = next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
@@ -35,8 +36,11 @@ def dump(address: Address, to: Path, progress: Progress, stop: Stop) -> None:
             os.fsync(stream.fileno())
         if not _is_whole(part):
             raise CannotTry(f"no backup could be made at {to}: the dump is not whole. Nothing was written.")
+        with part.open("rb") as stream:
+            kept = Kept(hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size)
         os.rename(part, to)
         progress(1, 1)
+        return kept
     except OSError as fault:
         raise CannotTry(f"no backup could be made at {to}: {fault}. Nothing was written.") from None
     finally:

@@ -1,6 +1,7 @@
 """The session with a MariaDB or MySQL target: its lock, and a plan in one transaction or statement by statement."""
 
 import contextlib
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +11,7 @@ import pymysql
 
 from endmark.core.evidence import JOURNAL, ONE_ACCOUNT, UNREHEARSED
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.mariadb import backup, journal, lock, receipts, stepwise, transaction
+from endmark.effects.mariadb import backup, journal, lock, receipts, rehearsal, stepwise, transaction
 from endmark.effects.mariadb.address import Address, parse
 from endmark.effects.mariadb.clone import NoClone
 from endmark.effects.mariadb.connection import (
@@ -27,11 +28,24 @@ from endmark.effects.mariadb.connection import (
 from endmark.effects.mariadb.fingerprint import fingerprint
 from endmark.effects.mariadb.guard import Denied, Does, Judged, judge
 from endmark.effects.mariadb.journal import Line
-from endmark.effects.mariadb.rehearsal import Rehearsed, rehearse
+from endmark.effects.mariadb.rehearsal import Rehearsed
 from endmark.effects.mariadb.runner import Lost, Runner
 from endmark.effects.mariadb.stepwise import Cause, Drifted
 from endmark.effects.mariadb.transaction import Escaped
-from endmark.effects.target import Ended, Failed, InDoubt, Partial, Progress, Ran, Receipt, Stop, Work
+from endmark.effects.target import (
+    Ended,
+    Failed,
+    InDoubt,
+    Kept,
+    Partial,
+    Progress,
+    Ran,
+    Reach,
+    Receipt,
+    Rehearsal,
+    Stop,
+    Work,
+)
 
 _UNDO_TIMEOUT = 300.0  # seconds a down may run when a crash is settled
 _READ_WAIT = 10  # seconds that a look-up waits for locks of others
@@ -51,6 +65,14 @@ class MariadbTarget:
     def is_file(self, path: Path) -> bool:
         return False
 
+    def reach(self) -> Reach:
+        where = self.address
+        words = {"host": where.host, "port": str(where.port), "user": where.user or "", "database": where.database}
+        environ = {"MYSQL_PWD": where.password} if where.password else {}
+        if where.unix_socket:
+            environ["MYSQL_UNIX_PORT"] = words["socket"] = where.unix_socket
+        return Reach(environ, words, (where.password,) if where.password else ())
+
     def open(self) -> "MariadbSession":
         """A session with the database, which must exist. Raises CannotTry."""
         with told(self.identity):
@@ -58,7 +80,13 @@ class MariadbTarget:
 
 
 class MariadbSession:
-    """See `effects.target.Session` and `Stepwise`. Its connection has the lock and the books; plans run in another."""
+    """See `effects.target.Session`, `Stepwise` and `Rehearses`.
+
+    Its connection has the lock and the books; plans run in another.
+    """
+
+    needs_lock = True
+    keeps_lock = True
 
     def __init__(self, target: MariadbTarget) -> None:
         """Raises CannotTry and pymysql's errors."""
@@ -100,14 +128,37 @@ class MariadbSession:
         with told(self._target.identity):
             return receipts.read(self._conn, job_id)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
-        backup.dump(self._target.address, to, progress, stop)
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
+        return backup.dump(self._target.address, to, progress, stop)
 
-    def rehearse(self, work: Work, timeout: float) -> Rehearsed:
-        """What a plan would do to the schema, found on a scratch copy. Needs the lock. Raises Failed and CannotTry."""
+    def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
+        if not self._locked:
+            raise RuntimeError("rehearse() needs the lock")
+        since = time.monotonic()
         with told(self._target.identity):
             statements, downs = self._judged(work)
-            return self._rehearse(statements, downs, timeout)
+            self._check_preconditions(work)
+            transaction.check_tables(self._conn, statements)
+            self._check_room(work)
+            if downs is None and work.down is not None:  # of a plan that is atomic here
+                downs = self._judge_downs(work)
+            found = self._rehearse(statements, downs, timeout, stop)
+            locks, counts = rehearsal.locks(self._conn, statements)
+        limits = (
+            "rows: the clone has none, and statements about rows were only explained there",
+            "locks: those that the words of a statement ask for",
+        )
+        return Rehearsal(
+            how="a clone of what the plan reaches, in a scratch database",
+            before=found.fingerprints[0],
+            after=found.fingerprints[-1],
+            after_downs=None if downs is None else found.fingerprints[0],
+            changes=found.changes,
+            locks=locks,
+            rows=tuple(counts.items()),
+            limits=limits,
+            seconds=time.monotonic() - since,
+        )
 
     # ---- a job ------------------------------------------------------------------------------------------------
 
@@ -124,7 +175,7 @@ class MariadbSession:
             transaction.check_tables(self._conn, statements)
             self._check_room(work)
             in_steps = any(judged.does is Does.SCHEMA for _text, judged in statements)
-            before, foreseen, evidence = self._foresee(work, statements, downs, timeout, in_steps)
+            before, foreseen, evidence = self._foresee(work, statements, downs, timeout, stop, in_steps)
             receipts.make(self._conn)
             runner = Runner(self._target.address, self._database, self._server, timeout, stop)
         self._runner = runner
@@ -135,13 +186,13 @@ class MariadbSession:
                 ran = self._run_at_once(runner, work, statements, before, progress, stop)
         except (pymysql.err.MySQLError, OSError) as fault:
             raise InDoubt(f"the target {self._target.identity} was lost while the job ran ({words(fault)})") from None
-        return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT))
+        return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT), can_roll_back=not in_steps)
 
     def _judged(self, work: Work) -> tuple[_Judged, _Judged | None]:
         """Every statement and every down, judged before anything runs. Raises Failed, pymysql's errors."""
         databases = frozenset(str(row[0]).lower() for row in rows(self._conn, "SHOW DATABASES"))
         statements = _judge_all(work.statements, "statement", databases)
-        downs = None if work.down is None else _judge_all(work.down, "the down of statement", databases)
+        downs = self._judge_downs(work)
         if all(judged.does is not Does.SCHEMA for _text, judged in statements) or len(statements) == 1:
             return statements, None
         if work.reverts is None and downs is None:
@@ -161,6 +212,10 @@ class MariadbSession:
                 raise Failed(Signal.FORBIDDEN_STATEMENT, f"the down of statement {n} is of another kind than it", n)
         return statements, downs
 
+    def _judge_downs(self, work: Work) -> _Judged | None:
+        databases = frozenset(str(row[0]).lower() for row in rows(self._conn, "SHOW DATABASES"))
+        return None if work.down is None else _judge_all(work.down, "the down of statement", databases)
+
     def _check_preconditions(self, work: Work) -> None:
         for job_id in work.after:
             receipt = receipts.read(self._conn, job_id)
@@ -178,13 +233,14 @@ class MariadbSession:
                 raise Failed(Signal.SQL_ERROR, f"statement {n} is longer than the server's max_allowed_packet", n)
 
     def _foresee(
-        self, work: Work, statements: _Judged, downs: _Judged | None, timeout: float, in_steps: bool
+        self, work: Work, statements: _Judged, downs: _Judged | None, timeout: float, stop: Stop, in_steps: bool
     ) -> tuple[str, Sequence[str | None], tuple[str, ...]]:
         """The schema now, the schemas to come, and evidence. Raises Failed, CannotTry, pymysql's errors."""
         if not in_steps:
             return fingerprint(self._conn), (), ()
         try:
-            foreseen = self._rehearse(statements, None if work.reverts is not None else downs, timeout).fingerprints
+            downs = None if work.reverts is not None else downs
+            foreseen = self._rehearse(statements, downs, timeout, stop).fingerprints
         except NoClone:
             if len(statements) > 1:
                 raise
@@ -192,8 +248,8 @@ class MariadbSession:
             return now, (now, None), (JOURNAL, UNREHEARSED)
         return foreseen[0], foreseen, (JOURNAL,)
 
-    def _rehearse(self, statements: _Judged, downs: _Judged | None, timeout: float) -> Rehearsed:
-        return rehearse(self._conn, self._target.address, self._database, statements, downs, timeout)
+    def _rehearse(self, statements: _Judged, downs: _Judged | None, timeout: float, stop: Stop) -> Rehearsed:
+        return rehearsal.rehearse(self._conn, self._target.address, self._database, statements, downs, timeout, stop)
 
     def _run_at_once(
         self, runner: Runner, work: Work, statements: _Judged, before: str, progress: Progress, stop: Stop

@@ -1,6 +1,7 @@
 """What a URL says: how to connect, and one spelling for one place."""
 
 import re
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import msgspec
@@ -79,3 +80,13 @@ def _host(host: str) -> str:
     if host.startswith(("/", "@")):
         return quote(host, safe="")
     return f"[{host.lower()}]" if ":" in host else host.lower()
+
+
+def libpq_environ(parameters: Mapping[str, str]) -> dict[str, str]:
+    """Connection parameters as the variables that libpq and its programs read. Keepalives have none."""
+    variables = {
+        option.keyword.decode(): option.envvar.decode()
+        for option in pq.Conninfo.get_defaults()
+        if option.envvar is not None
+    }
+    return {variables[name]: str(value) for name, value in parameters.items() if name in variables}

@@ -103,7 +103,7 @@ def _end(session: "PostgresSession", work: Work, was: Unfinished, failed: Failed
         if found != Receipt(work.job_id, 1, work.sha256, "applied", 1, "0", now.fingerprint):
             raise CannotTry("the receipt does not read back as it was written")
         progress(1, 1)
-        return Ran((0,), now.fingerprint, (ALONE,))
+        return Ran((0,), now.fingerprint, (ALONE,), can_roll_back=False)
     if failed is None:
         broken = outcome.words(outcome.Before("", "", frozenset(), frozenset()), now)
         why = f"the statement left things as they were, and {broken}" if became is Became.NOTHING else "it ran"

@@ -88,6 +88,7 @@ class Channel:
     def __init__(self, parameters: dict[str, ConnParam]) -> None:
         """Connect. Raises psycopg.Error."""
         self._conn = psycopg.connect(autocommit=True, prepare_threshold=None, **parameters)  # type: ignore[arg-type]
+        self.parameters = parameters
         self._pg = self._conn.pgconn
         self._pg.nonblocking = 1
         self.pid = self._pg.backend_pid

@@ -101,3 +101,5 @@ SELECT encode(sha256(convert_to('endmark-fingerprint-postgres-1' || chr(10) || c
 ASK = Step((_LINES + _DIGEST).encode())
 # The same without indexes.
 REST = Step((_LINES + _DIGEST + " WHERE line NOT LIKE '(index,%'").encode())
+# What it is over, line by line.
+LINES = Step(f'{_LINES} SELECT line FROM lines ORDER BY line COLLATE "C"'.encode())

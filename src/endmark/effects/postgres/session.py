@@ -12,7 +12,7 @@ from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.postgres import alone, blame, fingerprint, guard, holders, places, questions, receipts, standing
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
 from endmark.effects.postgres.running import Running, guarded
-from endmark.effects.target import Ended, Failed, InDoubt, Progress, Ran, Receipt, Stop, Work
+from endmark.effects.target import Ended, Failed, InDoubt, Kept, Progress, Ran, Receipt, Stop, Work
 
 if TYPE_CHECKING:
     from endmark.effects.postgres.target import PostgresTarget
@@ -134,10 +134,10 @@ class PostgresSession:
         self._blocked_by = None
         return self._channel.ask(*steps, silence=_ANSWER, waiting=self._who_blocks)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
         raise CannotTry(
-            "endmark makes no backup of a PostgreSQL database by itself. Nothing was written; make one with your own "
-            'means and set backup = "none".'
+            "endmark makes no backup of a PostgreSQL database by itself. Nothing was written; name a command of yours, "
+            'like backup = ["pg_dump", "--file=..."], or set backup = "none".'
         )
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:

@@ -1,18 +1,19 @@
 """A whole copy of the target, taken before the first write."""
 
 import contextlib
+import hashlib
 import os
 import sqlite3
 from pathlib import Path
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.sqlite.fingerprint import fingerprint
-from endmark.effects.target import Failed, Progress, Stop
+from endmark.effects.target import Failed, Kept, Progress, Stop
 
 _PAGES = 512  # copied between two looks at `stop`
 
 
-def copy(source: Path, to: Path, expected: str, progress: Progress, stop: Stop) -> None:
+def copy(source: Path, to: Path, expected: str, progress: Progress, stop: Stop) -> Kept:
     """Copy `source` to `to`, through SQLite's online backup, flushed to disk before it gets its name.
 
     `expected` is the fingerprint the copy must have. Raises Failed when interrupted, CannotTry when it cannot be made.
@@ -41,14 +42,22 @@ def copy(source: Path, to: Path, expected: str, progress: Progress, stop: Stop) 
             if fingerprint(writer) != expected:
                 raise CannotTry("the backup's schema is not the target's. Nothing was written.")
         _flush(part)
+        kept = kept_of(part)
         os.rename(part, to)
         _flush(to.parent)
+        return kept
     except _Stopped as stopped:
         raise Failed(Signal.INTERRUPTED, f"{stopped} during the backup; nothing was written") from None
     except (sqlite3.Error, OSError, ValueError) as fault:
         raise _impossible(to, fault) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def kept_of(path: Path) -> Kept:
+    """What the bytes of a file are. Raises OSError."""
+    with path.open("rb") as stream:
+        return Kept(hashlib.file_digest(stream, "sha256").hexdigest(), os.fstat(stream.fileno()).st_size)
 
 
 def _impossible(to: Path, fault: Exception) -> CannotTry:

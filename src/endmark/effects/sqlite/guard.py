@@ -54,17 +54,19 @@ _ON_TABLE = {
 class Guard:
     """Judges each statement while SQLite compiles it, the bodies of fired triggers included.
 
-    `denied` says what the statement now being compiled may not do; `compiled` that there was anything to compile.
+    `denied` says what the statement now being compiled may not do; `compiled` that there was anything to compile;
+    `written` names the tables whose rows were to be written.
     """
 
     def __init__(self) -> None:
         self.denied: str | None = None
         self.compiled = False
+        self.written: set[str | None] = set()
         self.authorizer = self._make_authorizer()
 
     def _make_authorizer(self) -> Callable[[int, str | None, str | None, str | None, str | None], int]:
         # A closure, and names once judged remembered: SQLite asks for every action of every statement.
-        harmless: set[str | None] = set()
+        harmless = self.written
 
         def authorize(action: int, one: str | None, two: str | None, _db: str | None, _by: str | None) -> int:
             self.compiled = True

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import Self
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.sqlite import backup, receipts, watch
+from endmark.effects.sqlite import backup, receipts, rehearsal, restore, watch
 from endmark.effects.sqlite.fingerprint import fingerprint
 from endmark.effects.sqlite.guard import OURS, Guard
-from endmark.effects.target import Failed, Progress, Ran, Receipt, Stop, Work
+from endmark.effects.target import Failed, Kept, Progress, Ran, Receipt, Rehearsal, Restored, Stop, Work
 
 _OPCODES = 2_000  # virtual machine steps between two looks at the clock and at `stop`
 _VALUE_MAX = 64 * 1024 * 1024  # bytes in one value or row
@@ -60,6 +60,16 @@ class SqliteTarget:
         theirs = [path, *(path.with_name(path.name + suffix) for suffix in _BESIDE)]
         return any(_same(one, path) for one in ours) or any(_same(self.path, other) for other in theirs)
 
+    def jobs_since(self, backup: Path) -> tuple[str, ...]:
+        with _told(self), self.open() as session:
+            return restore.jobs_since(session.connection, backup)
+
+    def restore(
+        self, backup: Path, kept: Kept, undone: Sequence[str], lock_timeout: float, progress: Progress, stop: Stop
+    ) -> Restored:
+        with _told(self), self.open() as session:
+            return restore.put_back(session.connection, backup, kept, undone, lock_timeout, progress, stop)
+
     def _beside(self, suffix: str) -> Path:
         return self.path.with_name(self.path.name + suffix)
 
@@ -88,12 +98,7 @@ class SqliteTarget:
                 f"{self.path.as_uri()}?mode=rw", uri=True, isolation_level=None, cached_statements=0, timeout=0
             )
             try:
-                conn.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-                conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_MAX)
-                conn.execute(f"PRAGMA hard_heap_limit = {_HEAP_MAX}")
-                # Rebuilding a table needs them off; what they would find, foreign_key_check finds before the commit.
-                conn.execute("PRAGMA foreign_keys = OFF")
-                conn.execute("PRAGMA trusted_schema = OFF")
+                guarded(conn)
                 with _unless_locked():
                     conn.execute("SELECT 1 FROM main.sqlite_master LIMIT 1").fetchone()
                 conn.execute(f"PRAGMA busy_timeout = {_READ_WAIT * 1000:.0f}")
@@ -103,13 +108,27 @@ class SqliteTarget:
         return SqliteSession(self, conn)
 
 
+def guarded(conn: sqlite3.Connection) -> None:
+    """Set a connection as plans find it, in a target and in the copy it is rehearsed on. Raises sqlite3.Error."""
+    conn.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    conn.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_MAX)
+    conn.execute(f"PRAGMA hard_heap_limit = {_HEAP_MAX}")
+    # Rebuilding a table needs them off; what they would find, foreign_key_check finds before the commit.
+    conn.execute("PRAGMA foreign_keys = OFF")
+    conn.execute("PRAGMA trusted_schema = OFF")
+
+
 class SqliteSession:
-    """See `effects.target.Session`."""
+    """See `effects.target.Session` and `Rehearses`."""
+
+    needs_lock = False  # a copy is taken of what is committed, whoever is writing
+    keeps_lock = True
 
     def __init__(self, target: SqliteTarget, conn: sqlite3.Connection) -> None:
         self._target = target
-        self._conn = conn
+        self._conn = self.connection = conn
         self.place = _inode(target.path)
+        self.written: set[str | None] = set()  # tables whose rows the last plan was to write
 
     def __enter__(self) -> Self:
         return self
@@ -142,14 +161,20 @@ class SqliteSession:
         with _told(self._target):
             return receipts.read(self._conn, job_id)
 
-    def backup(self, to: Path, progress: Progress, stop: Stop) -> None:
-        backup.copy(self._target.path, to, self.fingerprint(), progress, stop)
+    def backup(self, to: Path, progress: Progress, stop: Stop) -> Kept:
+        return backup.copy(self._target.path, to, self.fingerprint(), progress, stop)
+
+    def rehearse(self, work: Work, timeout: float, stop: Stop) -> Rehearsal:
+        with _told(self._target), rehearsal.copied(self._target.path, stop) as copy:
+            guarded(copy.conn)
+            return rehearsal.run(copy, SqliteSession(self._target, copy.conn), work, timeout, stop)
 
     def run(self, work: Work, timeout: float, progress: Progress, stop: Stop) -> Ran:
         """Receipt, every statement with a guard after it, checks, receipt read back. `timeout`: seconds a statement."""
         if not self._conn.in_transaction:
             raise RuntimeError("run() needs the lock")
         clock, guard = _Clock(timeout, stop), Guard()
+        self.written = guard.written
         rows: list[int] = []
         try:
             self._conn.set_progress_handler(clock, _OPCODES)

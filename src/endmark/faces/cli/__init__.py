@@ -21,8 +21,10 @@ VERBS = {
     },
     "Jobs": {
         "jobs": "The attempts on record, newest first.",
+        "rehearse": "Run a plan where nothing stays: what would it do?",
         "decline": "End a staged job without effect.",
         "revert": "Undo an applied job by its down statements.",
+        "restore": "Put the backup of a job back, of a SQLite target.",
         "reconcile": "Settle what a crash left, by the receipts in the targets.",
         "settle": "Take charge of a job that stands partly in its target.",
         "ledger": "The book of every attempt: make one, audit it.",

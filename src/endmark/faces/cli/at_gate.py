@@ -9,6 +9,7 @@ from typing import Any
 import click
 import msgspec
 
+from endmark.approving import check_person
 from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.faces import review
@@ -168,18 +169,25 @@ def must_exist(found: Config) -> None:
 
 def let_through(ctx: click.Context, gate: Gate, job: Job, place: Place, road: review.Road, why: str) -> Outcome:
     """Take a staged job along its road: apply it, ask a person first, or leave it staged and say why."""
+    if job.state == "approved":  # an approval that waited to be used; the gate says whether it still holds
+        return finished(ctx, job.apply(place.target, approver=review.who(os.environ)))
     if job.state != "staged":
-        say(NOT_WAITING)
+        if not job.is_new:
+            say(NOT_WAITING)
         return job.outcome
     ctx.meta["job_id"] = job.outcome.job_id
     if road is review.Road.WAIT:
         return _stays(job, why)
     me = review.who(os.environ)
+    try:
+        check_person(place.options, job.submitter, me)
+    except CannotTry as fault:
+        return _stays(job, fault.detail)
     fingerprint = None
     if road is review.Road.ASK:
         with place.target.open() as session:
             fingerprint = session.fingerprint()
-        review.show_plan(job.plan, job.outcome, place, fingerprint)
+        review.show_plan(job.plan, job.outcome, place, fingerprint, job.rehearsal)
         try:
             with ctx.meta["stop"].released():
                 if ctx.meta["stop"].first is not None:

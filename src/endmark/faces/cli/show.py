@@ -12,10 +12,11 @@ from endmark.faces.api import Job
 from endmark.faces.cli.at_gate import LEDGER, open_to_read, settings
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
-from endmark.faces.review import ADVISORY, statement_lines
+from endmark.faces.review import ADVISORY, rehearsal_lines, statement_lines
 from endmark.faces.terminal import safe
 from endmark.faces.words import many, sentence
 from endmark.ledger.entry import Entry, Event
+from endmark.rehearsing import REHEARSED
 
 # What was refused has no plan: its bytes, where they are kept, prove nothing.
 _UNPROVEN = frozenset({State.RECEIVED, *MOVES[State.RECEIVED]} - {State.STAGED})
@@ -53,13 +54,17 @@ def command(ctx: click.Context, id: str, sarif: str | None, ledger: str | None, 
         raise CannotTry(f"attempt {id} is no longer in the ledger. Nothing was done.")
     events = gate.ledger.events(entry.attempt_id)
     statements, gone = ([], "") if entry.state in _UNPROVEN else _statements(job, entry)
+    rehearsal = job.rehearsal
     lines = [*_facts(entry, job.outcome), "", *timeline(events), *_listing(statements, gone)]
+    if rehearsal is not None:
+        lines += ["", *rehearsal_lines(rehearsal)]
     document = {
         "version": 1,
         "job": job.outcome,
         "record": {name: value for name, value in msgspec.structs.asdict(entry).items() if name in _RECORD},
         "statements": statements,
         "statements_missing": gone or None,
+        "rehearsal": rehearsal,
         "events": events,
         "exit_code": 0,
     }
@@ -132,6 +137,8 @@ def timeline(events: list[Event]) -> list[str]:
 
 def _happened(event: Event) -> str:
     what = f"{event.from_state} > {event.to_state}" if event.from_state else event.event
+    if event.event == REHEARSED:
+        return safe(f"{what}, {event.data.get('how')}")  # what it found stands below
     more = {key.replace("_", " "): value for key, value in event.data.items() if key != "set" and value}
     return safe(", ".join([what, *(key if value is True else f"{key} {value}" for key, value in more.items())]))
 

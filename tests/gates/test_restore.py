@@ -1,0 +1,203 @@
+"""The backup of a job is put back: the database is byte for byte what SQL can see of it then, and the book says so."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.support.world import MODES, QUICK, World, clock, plan_bytes, query
+
+from endmark import restoring
+from endmark.core.refusal import CannotTry
+from endmark.effects.target import Failed
+
+UP = ["CREATE TABLE a (x INTEGER)", "UPDATE users SET name = 'gone'"]
+
+
+@pytest.fixture(params=MODES)
+def world(request, tmp_path):
+    return World(tmp_path, request.param)
+
+
+def kept(world):
+    return msgspec.structs.replace(QUICK, backups=world.folder / "backups")
+
+
+def restore(world, job="j1", later=(), *, timeout=0.0, stop=lambda: None):
+    with world.book() as ledger:
+        return restoring.restore(
+            ledger, clock, ledger.by_job(job), world.target, later, "ann", timeout, lambda _done, _total: None, stop
+        )
+
+
+def without_version(lines):
+    return [line for line in lines if not line.startswith("user_version")]
+
+
+def test_the_target_is_what_it_was_before_the_job(world):
+    before = world.dump()
+    outcome = world.apply("j1", UP, options=kept(world))
+    query(world.path, "SELECT 1")
+    assert world.dump() != before
+    restored, done = restore(world)
+    assert world.dump() == before
+    assert done.undone == ("j1",)
+    assert query(world.path, "PRAGMA integrity_check") == [("ok",)]
+    assert (restored.exit_code, "reverted-by:restore" in restored.evidence) == (1, True)
+    assert "its effect does not stand" in restored.detail
+    events = [event.event for event in world.events(outcome)]
+    assert events[-2:] == ["restoring", "restored"]
+    assert world.verified().ok
+    again = world.deliver(plan_bytes("j1", UP), options=kept(world))  # the same id stays spent
+    assert (again.state, again.exit_code) == ("applied", 1)
+    assert world.dump() == before
+    assert world.apply("j2", UP, options=kept(world)).state == "applied"
+
+
+def test_later_jobs_have_to_be_named(world):
+    world.apply("j1", UP, options=kept(world))
+    world.apply("j2", ["CREATE TABLE b (x)"], options=kept(world))
+    world.apply("j3", ["CREATE TABLE c (x)"], options=kept(world))
+    now = world.files()
+    for later in ((), ("j2",), ("other",)):
+        with pytest.raises(CannotTry, match="j3"):
+            restore(world, later=later)
+    assert world.files()["target.db"][100:] == now["target.db"][100:]
+    _outcome, done = restore(world, "j2", later=("j3",))
+    assert done.undone == ("j2", "j3")
+    assert set(world.receipts()) == {"j1"}
+    with world.gate() as gate:
+        for job in ("j2", "j3"):
+            known = gate.submit(_delivery(job), world.target, QUICK)[0]
+            assert known.state in ("applied", "rejected")
+    assert [event.event for event in world.events(_of(world, "j3"))][-1] == "restored"
+
+
+def _delivery(job):
+    from endmark.apply_gate import Delivery
+
+    return Delivery(raw=plan_bytes(job, ["CREATE TABLE b (x)"]))
+
+
+def _of(world, job):
+    from endmark.ledger.outcomes import outcome_of
+
+    return outcome_of(world.entry(job))
+
+
+def backup_of(world, job="j1"):
+    return Path(world.entry(job).backup)
+
+
+def flip(path):
+    raw = bytearray(path.read_bytes())
+    raw[-1] ^= 1
+    path.write_bytes(raw)
+
+
+def other_database(path):
+    path.unlink()
+    with closing(sqlite3.connect(path)) as conn:
+        conn.execute("CREATE TABLE evil (x)")
+
+
+SPOILED = {
+    "a flipped bit": flip,
+    "cut short": lambda path: os.truncate(path, path.stat().st_size - 1),
+    "gone": lambda path: path.unlink(),
+    "another database": other_database,
+    "no database": lambda path: path.write_bytes(b"x" * 5_000),
+    "empty": lambda path: path.write_bytes(b""),
+    "a folder": lambda path: (path.unlink(), path.mkdir()),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_other_bytes_than_those_on_record_are_not_put_back(world, spoil):
+    world.apply("j1", UP, options=kept(world))
+    before = world.dump()
+    spoil(backup_of(world))
+    with pytest.raises(CannotTry, match="Nothing was written"):
+        restore(world)
+    assert world.dump() == before
+    assert world.entry("j1").state == "applied"
+    assert "restored" not in [event.event for event in world.events(_of(world, "j1"))]
+
+
+def test_what_was_not_backed_up_or_not_applied_is_not_put_back(world):
+    world.apply("j1", UP)
+    world.apply("j2", ["SELECT nothing"], options=kept(world))
+    for job, part in (("j1", "no backup of job j1"), ("j2", "is failed")):
+        with pytest.raises(CannotTry, match=part):
+            restore(world, job)
+
+
+def test_whoever_holds_the_target_is_not_pushed_aside(world):
+    world.apply("j1", UP, options=kept(world))
+    before = world.dump()
+    with world.target.open() as session:
+        session.lock(0)
+        with pytest.raises(CannotTry, match="locked"):
+            restore(world)
+    assert world.dump() == before
+    restore(world)
+
+
+def test_an_interruption_leaves_the_target_as_it_was(world):
+    query_big(world)
+    world.apply("j1", UP, options=kept(world))
+    before = world.dump()
+    with pytest.raises(Failed, match="the target is what it was"):
+        restore(world, stop=lambda: "SIGINT")
+    assert world.dump() == before
+    restore(world)
+
+
+def query_big(world):
+    with closing(sqlite3.connect(world.path, isolation_level=None)) as conn:
+        conn.execute(
+            "CREATE TABLE big AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 8000) "
+            "SELECT n, randomblob(900) AS b FROM c"
+        )
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from endmark.effects.sqlite import SqliteTarget
+from endmark.effects.target import Kept
+target, backup, sha256, size, after = sys.argv[1:]
+left = iter(range(int(after)))
+def progress(done, total):
+    if next(left, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+SqliteTarget(Path(target)).restore(Path(backup), Kept(sha256, int(size)), ["j1"], 5, progress, lambda: None)
+"""
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_killed_on_the_way_it_leaves_the_target_whole(world, after):
+    query_big(world)
+    world.apply("j1", UP, options=kept(world))
+    before = world.dump()
+    made = next(event.data for event in world.events(_of(world, "j1")) if event.event == "backed-up")
+    command = [
+        sys.executable,
+        "-c",
+        _KILLED,
+        str(world.path),
+        made["to"],
+        made["sha256"],
+        str(made["bytes"]),
+        str(after),
+    ]
+    done = subprocess.run(command, check=False, timeout=60, env={**os.environ, "PYTHONPATH": str(Path.cwd())})
+    assert done.returncode == -9
+    assert world.dump() == before
+    assert query(world.path, "PRAGMA integrity_check") == [("ok",)]
+    restore(world)
+    assert world.receipts() == {}
