@@ -243,7 +243,7 @@ def test_silence_inside_an_answer_resets():
             400,
             "not HTTP/1.1",
         ),
-        (b"GET http://example.org/ HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
         (b"GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", 501, "protocol"),
         (b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "this is a reverse proxy"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n", 431, "longer than 65,536 bytes"),

@@ -84,6 +84,8 @@ class Exchange:
     # --- from the client
 
     def request_body(self, data: bytes) -> None:
+        if self._over:  # answered already: nobody is to get the rest
+            return
         self._relay.asked(data)
         piece = b"%x\r\n%b\r\n" % (len(data), data) if self._request.framing is Framing.CHUNKED else data
         if self._outbound is not None:
@@ -97,12 +99,16 @@ class Exchange:
 
     def request_end(self) -> None:
         self._request_ended = True
+        if self._over:
+            return
         self._relay.asked_all()
         if self._request.framing is Framing.CHUNKED:
             if self._outbound is not None:
                 self._outbound.transport.write(b"0\r\n\r\n")
             else:
                 self._waiting.append(b"0\r\n\r\n")
+        if self._outbound is not None:
+            self._outbound.asked_all()
 
     def download_paused(self, paused: bool) -> None:
         self._relay.paused(paused)
@@ -173,9 +179,13 @@ class Exchange:
         headers += self._proxy.upward(heads.passed(request.headers, b"host", b"expect"))
         if request.framing is Framing.CHUNKED:
             headers.append((b"Transfer-Encoding", b"chunked"))
+        elif request.length is not None:
+            headers.append((b"Content-Length", b"%d" % request.length))
         first = b"%b %b%b HTTP/1.1" % (request.method.encode("latin-1"), upstream.prefix.encode(), request.target)
         outbound.transport.write(b"".join([heads.write(first, headers), *self._waiting]))
         self._waiting.clear()
+        if self._request_ended:
+            outbound.asked_all()
 
     def _drop(self) -> None:
         if self._over:

@@ -18,6 +18,14 @@ _HOP = frozenset(
     )
 )
 
+# What a message means, and how it is framed: no `Connection` takes these away (RFC 9110 section 7.6.1).
+_END_TO_END = frozenset(
+    (
+        *(b"content-length", b"transfer-encoding", b"host", b"content-type", b"content-encoding", b"content-range"),
+        *(b"authorization", b"cookie", b"set-cookie", b"cache-control", b"accept-encoding"),
+    )
+)
+
 
 class Framing(Enum):
     """How the end of a body is told (RFC 9112 section 6.3)."""
@@ -29,13 +37,16 @@ class Framing(Enum):
 
 
 class Request(msgspec.Struct, kw_only=True):
-    """The head of a request. `target` is the path with its query, as it came."""
+    """The head of a request. `target` is the path with its query, as it came.
+
+    `length`: bytes of body, as `Content-Length` declares them; None where it is framed otherwise.
+    """
 
     method: str
     target: bytes
     headers: Headers
     framing: Framing
-    minor: int = 1  # of HTTP/1.x
+    length: int | None = None
 
     @property
     def path(self) -> str:
@@ -65,10 +76,20 @@ def values(headers: Headers, name: bytes) -> str:
     return ", ".join(value.decode("latin-1") for key, value in headers if key.lower() == name)
 
 
+def misnamed(headers: Headers) -> bytes | None:
+    """The first header that `Connection` names and that is not of one connection alone."""
+    return min(_named(headers) & _END_TO_END, default=None)
+
+
 def passed(headers: Headers, *dropped: bytes) -> Headers:
-    """Without what belongs to one connection, what `Connection` names besides, and what is `dropped`."""
-    named = {word.strip().lower().encode("latin-1") for word in values(headers, b"connection").split(",")}
-    return [(key, value) for key, value in headers if (low := key.lower()) not in _HOP | named and low not in dropped]
+    """Without what belongs to one connection, what `Connection` names besides, what frames the body, and what is
+    `dropped`. Whoever sends the rest says how it is framed."""
+    left_out = _HOP | (_named(headers) - _END_TO_END) | {b"content-length", *dropped}
+    return [(key, value) for key, value in headers if key.lower() not in left_out]
+
+
+def _named(headers: Headers) -> set[bytes]:
+    return {word.strip().lower().encode("latin-1") for word in values(headers, b"connection").split(",")}
 
 
 def write(first: bytes, headers: Iterable[tuple[bytes, bytes]]) -> bytes:

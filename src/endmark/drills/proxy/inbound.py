@@ -9,12 +9,13 @@ import socket
 import struct
 import sys
 from contextlib import suppress
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, cast
 
 import httptools
 
-from endmark.drills.proxy import heads
-from endmark.drills.proxy.heads import Answer, Framing, Headers, Request
+from endmark.drills.proxy import heads, reading
+from endmark.drills.proxy.heads import Answer, Framing, Headers
 
 if TYPE_CHECKING:
     from endmark.drills.proxy.server import Proxy
@@ -53,6 +54,7 @@ class Inbound(asyncio.Protocol):
         self._closes_after = False  # the answer came before the end of its request
         self._resetting = False
         self._over = False  # nothing more is read: what comes is not for us
+        self._again = b""  # a head whose wish for another protocol was left out, to be read once more
         self._keep_alive = True
         self._minor = 1
         self._method = ""
@@ -79,13 +81,19 @@ class Inbound(asyncio.Protocol):
             return
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade:
-            self._over = True  # it was refused with its head
+        except httptools.HttpParserUpgrade as upgrade:
+            self._stay(data[upgrade.args[0] :])
         except httptools.HttpParserError as fault:
             self._refuse(400, f"the request is not HTTP/1.1: {fault}")
         else:
             if self._head_bytes > _LONGEST_HEAD:
                 self._refuse(431, f"the head of the request is longer than {_LONGEST_HEAD:,} bytes")
+
+    def eof_received(self) -> bool:
+        """A client that has gone looks like one that only sends no more: neither gets an answer that looks whole."""
+        if self._taker is not None or self._resetting:
+            self.reset_now()
+        return False
 
     def pause_writing(self) -> None:
         if self._taker is not None:
@@ -115,31 +123,21 @@ class Inbound(asyncio.Protocol):
         self._in_head, self._head_bytes = False, 0
         self._method = self._parser.get_method().decode("latin-1")
         self._keep_alive = self._parser.should_keep_alive()
-        self._minor = 0 if self._parser.get_http_version() == "1.0" else 1
+        version = self._parser.get_http_version()
+        self._minor = 0 if version == "1.0" else 1
         headers, self._headers = self._headers, []
         url, self._url = self._url, b""
         self.head_sent, self.sent = False, 0
-        if not url.startswith(b"/"):
-            self._refuse(400, "this is a reverse proxy: give its address to a client as the base URL")
+        refused = reading.refused(self._method, version, url, headers)
+        if refused is not None:
+            self._refuse(*refused)
             return
         if self._parser.should_upgrade():
-            self._refuse(501, "the connection is asked to become another protocol, which this proxy does not pass")
+            self._again = reading.without_upgrade(self._method, version, url, headers)
             return
-        coding = heads.values(headers, b"transfer-encoding").lower()
-        if coding not in ("", "chunked"):
-            self._refuse(501, f"the transfer coding {coding[:40]!a} is not undone here")
-            return
-        lowered = {name.lower() for name, _ in headers}
-        framing = (
-            Framing.CHUNKED
-            if b"transfer-encoding" in lowered
-            else Framing.LENGTH
-            if b"content-length" in lowered
-            else Framing.NONE
-        )
-        if heads.values(headers, b"expect").lower() == "100-continue":
+        request = reading.request(self._method, url, headers)
+        if self._minor and heads.values(headers, b"expect").lower() == "100-continue":
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        request = Request(method=self._method, target=url, headers=headers, framing=framing, minor=self._minor)
         self._taker = self._proxy.begin(self, request)
 
     def on_body(self, body: bytes) -> None:
@@ -148,6 +146,8 @@ class Inbound(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         self._in_head = True
+        if self._again:  # it has only begun
+            return
         if self._closes_after:
             self._over = True
             self.transport.close()
@@ -160,7 +160,7 @@ class Inbound(asyncio.Protocol):
         """The head of the answer and the first bytes of its body; the framing is the answer's own where this client
         can read it."""
         framing = answer.framing
-        headers = [*heads.passed(answer.headers, b"content-length"), *_framed(answer)]
+        headers = [*heads.passed(answer.headers), *_framed(answer)]
         if framing is Framing.CHUNKED and self._minor == 0:
             framing, headers = Framing.CLOSE, heads.passed(headers)
         self._framing = framing
@@ -236,6 +236,14 @@ class Inbound(asyncio.Protocol):
 
     # --- the rest
 
+    def _stay(self, rest: bytes) -> None:
+        """Go on with HTTP/1.1 (RFC 9110 section 7.8): the parser takes what follows for the other protocol's."""
+        if self._over:  # it was refused with its head
+            return
+        again, self._again = self._again, b""
+        self._parser = httptools.HttpRequestParser(self)
+        self.data_received(again + rest)
+
     def _refuse(self, status: int, detail: str) -> None:
         self._over, self._keep_alive = True, False
         if self._taker is not None:  # inside the body of a request whose answer may have begun
@@ -257,7 +265,7 @@ def _framed(answer: Answer) -> Headers:
     """The headers of an answer's framing. Of an answer without a body they say what a GET would bring."""
     if answer.framing is Framing.CHUNKED:
         return [(b"Transfer-Encoding", b"chunked")]
-    if answer.length is not None:
+    if answer.length is not None and answer.status != HTTPStatus.NO_CONTENT:  # RFC 9110 section 8.6
         return [(b"Content-Length", b"%d" % answer.length)]
     return []
 

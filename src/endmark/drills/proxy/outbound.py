@@ -70,6 +70,7 @@ class Outbound(asyncio.BufferedProtocol):
         self._parts: list[bytes] = []
         self._room = memoryview(bytearray(_READ))
         self._complete = False
+        self._asked_all = False  # the request was sent whole
         self._may_be_kept = False
         self._surplus = False  # the server went on after the end of its answer
         self._closed = False
@@ -81,7 +82,11 @@ class Outbound(asyncio.BufferedProtocol):
         self._taker, self._method = taker, method
         self._headers, self._parts = [], []  # trailers are no headers of the next answer
         self._head = self._fresh = None
-        self._complete = False
+        self._complete = self._asked_all = False
+
+    def asked_all(self) -> None:
+        """The request has been written to its end."""
+        self._asked_all = True
 
     def abandon(self) -> None:
         """Nobody wants the rest."""
@@ -102,7 +107,7 @@ class Outbound(asyncio.BufferedProtocol):
             return
         try:
             self._parser.feed_data(self._room[:nbytes])
-        except httptools.HttpParserError as fault:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as fault:
             self._broken(f"its answer is not HTTP/1.1: {fault}")
             return
         if self._unreadable:
@@ -173,6 +178,7 @@ class Outbound(asyncio.BufferedProtocol):
             self._complete = True
 
     def on_body(self, body: bytes) -> None:
+        self._surplus = self._surplus or self._is(Framing.NONE)  # bytes where none belong are passed to nobody
         if not self._surplus:
             self._parts.append(body)
 
@@ -199,10 +205,13 @@ class Outbound(asyncio.BufferedProtocol):
                 taker.answered(head, data, None)
             return
         self._taker = None
-        if self._may_be_kept and self._method != "HEAD" and not (self._surplus or self._closed):
+        sent = self._asked_all and not self.transport.get_write_buffer_size()
+        if sent and self._may_be_kept and self._method != "HEAD" and not (self._surplus or self._closed):
             self._pool.keep(self)
-        else:
+        elif sent:
             self.transport.close()
+        else:  # what would be written next here belongs to a request that is answered already
+            self.transport.abort()
         taker.answered(head, data, whole)
 
     def _broken(self, why: str) -> None:
