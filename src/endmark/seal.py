@@ -160,14 +160,19 @@ def seal(
     )
 
 
-def read(capture: Capture, wire: str) -> Answer:
-    """The answer that a capture holds, read to its end by `wire`. Raises Refused; ValueError for an unknown wire."""
+def read(capture: Capture, wire: str, *, ended_only: bool = False, choices: int = 1) -> Answer:
+    """The answer that a capture holds, read to its end by `wire`. Raises Refused; ValueError for an unknown wire.
+
+    `ended_only` and `choices`: as `wires.names.reader` takes them. What is to be sealed is read without.
+    """
     reader = names.reader(  # CA5
         wire,
         max_output_tokens=capture.max_output_tokens,
         stop_sequences=capture.stop_sequences,
         allow_close_delimited=capture.allow_close_delimited,
         cap=max(DEFAULT_LIMIT, len(capture.raw)),
+        ended_only=ended_only,
+        choices=choices,
     )
     try:
         body = capture.body()

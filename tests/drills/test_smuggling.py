@@ -18,8 +18,8 @@ HIDDEN = b"POST /hidden HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}"
 @contextmanager
 def proxied(mode, url, **more):
     """The proxy as it passes, guards, or breaks (by nothing: all of the body, politely ended)."""
-    how = {"guard": {"guard": True}, "fault": {"fault": f"cut:{len(CALL)}"}}.get(mode, {})
-    with proxying(url, **how, **more) as proxy:
+    fault = f"cut:{len(CALL)}" if mode == "fault" else None
+    with proxying(url, guard=mode == "guard" or None, fault=fault, **more) as proxy:
         yield proxy
 
 

@@ -12,6 +12,7 @@ from tests.wires.vectors import Vector
 from endmark.core.ending import WHOLE, Ending
 from endmark.core.refusal import Refused
 from endmark.wires.answer import Answer
+from endmark.wires.names import reader
 
 VECTORS = vectors.load()
 ACCEPTED = [vector for vector in VECTORS if vector.accepted]
@@ -56,6 +57,13 @@ def test_it_may_be_asked_twice(vector):
             outcome(reader, ending)
         reader.feed(part)
     assert reader.finish(vector.ending) == reader.finish(vector.ending) == answer(vector, [vector.raw])
+
+
+@named([vector for vector in ACCEPTED if "ended-only" in vector.header])
+def test_what_only_ended_is_not_sealed(vector):
+    """A13 is for a guard: asked as for a seal, each of these is refused."""
+    with pytest.raises(Refused):
+        fed(reader(vector.header["wire"]), [vector.raw]).finish(vector.ending)
 
 
 @named([vector for vector in ACCEPTED if vector.ending in WHOLE])

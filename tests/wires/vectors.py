@@ -13,7 +13,7 @@ from endmark.wires.names import NAMES, reader
 
 FOLDER = Path(__file__).parents[1] / "vectors" / "wires"
 REQUIRED = {"expect", "comment", "rule", "wire", "ending", "received"}
-OPTIONS = {"max-output-tokens", "stop-sequences", "allow-close-delimited", "cap"}
+OPTIONS = {"max-output-tokens", "stop-sequences", "allow-close-delimited", "cap", "ended-only", "choices"}
 KEYS = REQUIRED | OPTIONS | {"evidence", "answer"}
 
 
@@ -49,6 +49,8 @@ class Vector:
             stop_sequences=self.header.get("stop-sequences") == "yes",
             allow_close_delimited=self.header.get("allow-close-delimited") == "yes",
             cap=int(self.header.get("cap", DEFAULT_CAP)),
+            ended_only=self.header.get("ended-only") == "yes",
+            choices=int(self.header.get("choices", 1)),
         )
 
 
@@ -67,7 +69,7 @@ def parse(name: str, content: bytes) -> Vector:
         raise ValueError(f"{name}: the answer {header['expect']!r} is not known")
     if (header["expect"] == "answer") != ("answer" in header) or header["wire"] not in NAMES:
         raise ValueError(f"{name}: no answer, one too many, or a wire that is not known")
-    if any(header.get(key, "yes") != "yes" for key in ("stop-sequences", "allow-close-delimited")):
+    if any(header.get(key, "yes") != "yes" for key in ("stop-sequences", "allow-close-delimited", "ended-only")):
         raise ValueError(f"{name}: an option that is not yes")
     return Vector(name, header, raw)
 

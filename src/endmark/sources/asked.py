@@ -28,17 +28,26 @@ _STOPS: tuple[tuple[str, ...], ...] = (
     ("options", "stop"),
     ("inferenceConfig", "stopSequences"),
 )
-_MENTIONS = tuple(f'"{path[-1]}"'.encode() for path in _CAPS + _STOPS)
+# How many answers one request is to have, where nothing after the last of them says that it was the last.
+_COUNTS: tuple[tuple[str, ...], ...] = (
+    ("generationConfig", "candidateCount"),
+    ("generation_config", "candidate_count"),
+)
+_MENTIONS = tuple(f'"{path[-1]}"'.encode() for path in _CAPS + _STOPS + _COUNTS)
 
 UNREAD = "request-unread"
 """In the facts of a capture: the request's own cap is unknown, because its body could not be read."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """`max_output_tokens`: the least of the caps that the request names. `stop_sequences`: whether it names any."""
+    """`max_output_tokens`: the least of the caps that the request names. `stop_sequences`: whether it names any.
+
+    `choices`: how many answers it asks for in one.
+    """
 
     max_output_tokens: int | None = None
     stop_sequences: bool = False
+    choices: int = 1
     facts: tuple[str, ...] = ()
 
 
@@ -53,7 +62,8 @@ def read(body: bytes | None) -> Asked:
     except Refused:
         return Asked(facts=(UNREAD,))
     caps = [cap for path in _CAPS if type(cap := _at(document, path)) is int and cap > 0]
-    return Asked(min(caps, default=None), any(_at(document, path) for path in _STOPS))
+    counts = [count for path in _COUNTS if type(count := _at(document, path)) is int and count > 0]
+    return Asked(min(caps, default=None), any(_at(document, path) for path in _STOPS), max(counts, default=1))
 
 
 def _at(value: Any, path: tuple[str, ...]) -> Any:

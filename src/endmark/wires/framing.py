@@ -18,13 +18,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     `max_output_tokens`: the cap that was requested; an answer that reaches it was cut by it.
     `stop_sequences`: whether the request named any; only then is a stop at one a normal end.
     `allow_close_delimited`: take a body that only the close of its connection ended; the evidence says so.
-    `cap`: the most bytes read of one body.
+    `cap`: the most bytes read of one body. `ended_only`: ask only whether the answer ended, not whether it is one text
+    or call that can be sealed; `choices` is then how many the request asked for.
     """
 
     max_output_tokens: int | None = None
     stop_sequences: bool = False
     allow_close_delimited: bool = False
     cap: int = DEFAULT_CAP
+    ended_only: bool = False
+    choices: int = 1
 
 
 class Fault(NamedTuple):

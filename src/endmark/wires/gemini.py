@@ -1,4 +1,4 @@
-"""Gemini's generateContent: server-sent events, a JSON array, or one document (spec/wires.md, rules G1-G12)."""
+"""Gemini's generateContent: server-sent events, a JSON array, or one document (spec/wires.md, rules G1-G13)."""
 
 from typing import Any
 
@@ -19,7 +19,10 @@ NORMAL = "STOP"  # G5
 class _Turn:
     """The answer that responses add up to, whatever framing brings them. Each is one strict JSON object."""
 
-    def __init__(self) -> None:
+    def __init__(self, choices: int = 0) -> None:
+        """`choices`: how many candidates were asked for, where it only counts whether they ended; else 0."""
+        self._choices = choices
+        self._begun: dict[int, bool] = {}  # G13: whether each has stopped
         self._id: str | None = None
         self._text: list[str] = []
         self._calls: list[ToolCall] = []
@@ -36,18 +39,34 @@ class _Turn:
             refuse(Signal.BAD_STOP, lambda: f"the prompt was blocked: {short(feedback['blockReason'])}")
         self._check_id(response)
         self._count(an_object(response.get("usageMetadata"), "usageMetadata"))
-        candidate = _only_candidate(response)
-        if self.stopped and (candidate is not None or "usageMetadata" not in response):  # G6
+        candidates = self._candidates(response)
+        if self.stopped and (candidates or "usageMetadata" not in response):  # G6
             refuse(Signal.BYTES_AFTER_END, "more than a count of tokens came after the finish reason STOP")
-        if candidate is None:  # G1
-            return
+        for candidate in candidates:  # G1
+            self._add(candidate)
+
+    def _candidates(self, response: dict[str, Any]) -> list[dict[str, Any]]:
+        """G4, or G13 where it only counts whether they ended."""
+        if self._choices:
+            return [an_object(item, "a candidate") for item in a_list(response.get("candidates"), "candidates")]
+        candidate = _only_candidate(response)
+        return [] if candidate is None else [candidate]
+
+    def _add(self, candidate: dict[str, Any]) -> None:
+        index = candidate.get("index", 0)
+        if type(index) is not int or not 0 <= index < max(self._choices, 1):
+            refuse(Signal.WRONG_COUNT, lambda: f"candidate {short(index)} was not asked for")
+        if self._begun.get(index):  # G6
+            refuse(Signal.BYTES_AFTER_END, f"more of candidate {index} came after the finish reason STOP")
         content = an_object(candidate.get("content"), "content")
         for part in a_list(content.get("parts"), "parts"):
             self._part(an_object(part, "a part"))
         reason = candidate.get("finishReason")
         if reason and reason != NORMAL:  # G5
             refuse(Signal.BAD_STOP, lambda: f"the finish reason is {short(reason)}")
-        self.stopped = bool(reason)
+        self._begun[index] = bool(reason)
+        stopped = sum(self._begun.values())
+        self.stopped = stopped == len(self._begun) and stopped >= self._choices
 
     def _part(self, part: dict[str, Any]) -> None:
         """G7 G8: text, or a call with its arguments as an object. What the model thought is not its answer."""
@@ -110,9 +129,13 @@ def _only_candidate(response: dict[str, Any]) -> dict[str, Any] | None:
     return candidate
 
 
-def _document(document: dict[str, Any]) -> Draft:
+def _turn(options: Options) -> _Turn:
+    return _Turn(max(options.choices, 1) if options.ended_only else 0)
+
+
+def _document(document: dict[str, Any], options: Options) -> Draft:
     """G12: a whole response, which says STOP itself."""
-    turn = _Turn()
+    turn = _turn(options)
     turn.add(document)
     if not turn.stopped:
         refuse(Signal.BAD_STOP, "the document holds no finish reason")
@@ -124,7 +147,7 @@ class Gemini(EventReader):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self._turn = _Turn()
+        self._turn = _turn(options)
 
     def _take(self, item: Event) -> None:
         self._turn.add(self._load(item[1]))
@@ -137,7 +160,7 @@ class Gemini(EventReader):
         return self._turn.draft("provider-terminal")
 
     def _document(self, document: dict[str, Any]) -> Draft:
-        return _document(document)
+        return _document(document, self._options)
 
 
 class GeminiArray(StreamReader[bytes]):
@@ -145,7 +168,7 @@ class GeminiArray(StreamReader[bytes]):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options, ArrayStream(options.cap))
-        self._turn = _Turn()
+        self._turn = _turn(options)
 
     def _take(self, item: bytes) -> None:
         if item != CLOSED:
@@ -159,4 +182,4 @@ class GeminiArray(StreamReader[bytes]):
         return self._turn.draft("provider-terminal", "array-closed")
 
     def _document(self, document: dict[str, Any]) -> Draft:
-        return _document(document)
+        return _document(document, self._options)

@@ -4,6 +4,7 @@ from typing import Any
 
 from endmark.core.refusal import Signal
 from endmark.core.strictjson import short
+from endmark.wires.choices import OtherChoices
 from endmark.wires.events import failed
 from endmark.wires.framing import Options, refuse
 from endmark.wires.openai_chat import OpenAIChat
@@ -27,8 +28,8 @@ class Mistral(OpenAIChat):
     def _document(self, document: dict[str, Any]) -> Draft:
         return super()._document(_no_error(document))
 
-    def _only_choice(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
-        choice = super()._only_choice(chunk)
+    def _only_choice(self, chunk: dict[str, Any], others: OtherChoices) -> dict[str, Any] | None:
+        choice = super()._only_choice(chunk, others)
         if choice is None:
             return None
         if choice.get("delta") is not None:

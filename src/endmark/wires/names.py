@@ -90,11 +90,14 @@ def reader(
     stop_sequences: bool = False,
     allow_close_delimited: bool = False,
     cap: int = DEFAULT_CAP,
+    ended_only: bool = False,
+    choices: int = 1,
 ) -> Reader:
     """A fresh reader of the wire `name`, for one body.
 
     `max_output_tokens`: the cap that was requested; an answer that reaches it is refused. `stop_sequences`: whether
     the request named any. `allow_close_delimited`: take a body that only the close of its connection ended.
+    `ended_only`: ask only whether the answer ended (A13), of which the request asked for so many `choices`.
     Raises ValueError for a name that is not in `NAMES`.
     """
     make = _WIRES.get(name)
@@ -105,5 +108,7 @@ def reader(
         stop_sequences=stop_sequences,
         allow_close_delimited=allow_close_delimited,
         cap=cap,
+        ended_only=ended_only,
+        choices=choices,
     )
     return make(options, name.partition("+")[2])

@@ -1,4 +1,4 @@
-"""Ollama's /api/chat and /api/generate: lines of JSON, or one document (spec/wires.md, rules OL1-OL9)."""
+"""Ollama's /api/chat and /api/generate: lines of JSON, or one document (spec/wires.md, rules OL1-OL10)."""
 
 from typing import Any
 
@@ -13,12 +13,15 @@ from endmark.wires.reading import Draft, StreamReader
 from endmark.wires.shapes import a_count, a_list, a_string, an_object
 
 NORMAL = "stop"  # OL7
+_LOADING = ("load", "unload")  # OL10: what was asked for was no answer
 
 
 class _Reply:
     """The answer that lines add up to. Each is one strict JSON object."""
 
-    def __init__(self) -> None:
+    def __init__(self, ended_only: bool) -> None:
+        self._ended_only = ended_only
+        self._reason = NORMAL
         self._key: str | None = None
         self._text: list[str] = []
         self._calls: list[ToolCall] = []
@@ -40,8 +43,13 @@ class _Reply:
             refuse(Signal.WRONG_TYPE, lambda: f"done is {short(done)}, true or false was expected")
         if done:
             self._usage = Usage(a_count(line.get("prompt_eval_count")), a_count(line.get("eval_count")))  # OL8
-            _check_reason(line)
+            self._reason = line.get("done_reason") or ""
+            if not (self._ended_only and self._reason in _LOADING and self._holds_nothing()):  # OL10
+                _check_reason(line)
         return done
+
+    def _holds_nothing(self) -> bool:
+        return not self._calls and not any(self._text)
 
     def _check_route(self, line: dict[str, Any]) -> None:
         """OL3: a chat sends messages, a generation responses; one answer is not both."""
@@ -57,7 +65,7 @@ class _Reply:
         return Draft(
             text="".join(self._text),
             tool_calls=tuple(self._calls),
-            stop_reason=NORMAL,
+            stop_reason=self._reason,
             usage=self._usage,
             evidence=(evidence, "continuity:none"),
         )
@@ -87,7 +95,7 @@ class Ollama(StreamReader[bytes]):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options, LineStream(options.cap))
-        self._reply = _Reply()
+        self._reply = _Reply(options.ended_only)
 
     def _is_document(self, data: bytes) -> bool | None:
         """OL1: the first line end tells lines from a document without one, which is all that a capture may hold."""
@@ -101,7 +109,7 @@ class Ollama(StreamReader[bytes]):
 
     def _document(self, document: dict[str, Any]) -> Draft:
         """OL9: the same object as a last line, holding all of the answer."""
-        reply = _Reply()
+        reply = _Reply(self._options.ended_only)
         if not reply.add(document):
             refuse(Signal.NO_TERMINAL, "the document does not say that it is done")
         return reply.draft("one-document")

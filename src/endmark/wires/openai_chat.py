@@ -1,4 +1,4 @@
-"""OpenAI chat completions, streamed or as one document (spec/wires.md, rules OC1-OC20)."""
+"""OpenAI chat completions, streamed or as one document (spec/wires.md, rules OC1-OC21)."""
 
 from re import Match
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from endmark.core.refusal import Signal
 from endmark.core.strictjson import short
 from endmark.wires.answer import ToolCall, Usage
+from endmark.wires.choices import OtherChoices
 from endmark.wires.events import EventReader, failed
 from endmark.wires.fragments import Aside, Fragments
 from endmark.wires.framing import Fault, Options, refuse
@@ -61,6 +62,7 @@ class OpenAIChat(EventReader):
         self._calls: list[_Call] = []
         self._function_call: _Call | None = None
         self._reason: str | None = None
+        self._others = OtherChoices()
         self._asked: int | None = None
         self._spent: int | None = None
 
@@ -71,6 +73,8 @@ class OpenAIChat(EventReader):
         if data == DONE:
             if self._reason is None:  # OC4
                 refuse(Signal.NO_TERMINAL, "[DONE] came before any finish reason")
+            if self._others.open:  # OC21
+                refuse(Signal.NO_TERMINAL, "[DONE] came before the finish reason of each choice")
             self._ended = True
             return
         chunk = self._load(data)
@@ -81,7 +85,7 @@ class OpenAIChat(EventReader):
             return
         self._check_id(chunk)
         self._count(chunk.get("usage"))
-        choice = self._only_choice(chunk)
+        choice = self._only_choice(chunk, self._others)
         if choice is not None:
             self._add(choice, item)
 
@@ -91,7 +95,7 @@ class OpenAIChat(EventReader):
         content = a_string(delta.get("content"), "content")
         calls = a_list(delta.get("tool_calls"), "tool_calls")
         function_call = an_object(delta.get("function_call"), "function_call")
-        _check_refusal(delta)
+        self._check_refusal(delta)
         if self._reason is not None and (content or calls or function_call):  # OC6
             refuse(Signal.BAD_STOP, f"more of the answer came after the finish reason {short(self._reason)}")
         if content:  # OC7
@@ -136,7 +140,8 @@ class OpenAIChat(EventReader):
         self._reason = reason
 
     def _unended(self) -> Fault | None:
-        return None if self._profile.done_optional and self._reason is not None else NO_TERMINAL  # OC17
+        done = self._reason is not None and not self._others.open
+        return None if self._profile.done_optional and done else NO_TERMINAL  # OC17
 
     def _draft(self) -> Draft:
         calls = [*self._calls, *([self._function_call] if self._function_call else [])]
@@ -160,12 +165,15 @@ class OpenAIChat(EventReader):
             usage = Usage(
                 a_count(document_usage.get("prompt_tokens")), a_count(document_usage.get("completion_tokens"))
             )
-        choice = self._only_choice(document)
+        others = OtherChoices()
+        choice = self._only_choice(document, others)
         if choice is None:
             refuse(Signal.WRONG_COUNT, "the document holds no choice")
+        if others.open:  # OC21
+            refuse(Signal.BAD_STOP, "a choice of the document has no finish reason")
         self._check_reason(choice)
         message = an_object(choice.get("message"), "message")
-        _check_refusal(message)
+        self._check_refusal(message)
         calls: list[_Call] = []
         for call in a_list(message.get("tool_calls"), "tool_calls"):
             called = an_object(call, "a tool call")
@@ -195,13 +203,15 @@ class OpenAIChat(EventReader):
             evidence=(proof, "continuity:none", *profile),
         )
 
-    def _only_choice(self, chunk: dict[str, Any]) -> dict[str, Any] | None:
-        """OC3: an answer is one choice, number 0; a chunk may hold none."""
+    def _only_choice(self, chunk: dict[str, Any], others: OtherChoices) -> dict[str, Any] | None:
+        """OC3, and OC21 of the `others`: an answer is one choice, number 0; a chunk may hold none."""
         choices = chunk.get("choices")
         if not isinstance(choices, list):
             refuse(Signal.WRONG_TYPE, lambda: f"choices is {short(choices)}, a list was expected")
         if not choices:
             return None
+        if self._options.ended_only:
+            return others.without(choices, self._check_reason)
         choice = an_object(choices[0], "a choice")
         index = choice.get("index")
         if len(choices) > 1 or type(index) is not int or index != 0:
@@ -221,6 +231,15 @@ class OpenAIChat(EventReader):
         native = choice.get("native_finish_reason")
         if self._profile.native_reasons and isinstance(native, str) and any(w in native.lower() for w in _ABNORMAL):
             refuse(Signal.BAD_STOP, lambda: f"the provider's own finish reason is {short(native)}")
+
+    def _check_refusal(self, message: dict[str, Any]) -> None:
+        """OC11: a model that declines does not answer. Its answer has ended all the same (OC21)."""
+        if not a_string(message.get("refusal"), "refusal"):
+            return
+        if not self._options.ended_only:
+            refuse(Signal.BAD_STOP, "the model refused to answer")
+        if self._reason is not None:
+            refuse(Signal.BAD_STOP, f"more of the answer came after the finish reason {short(self._reason)}")
 
     def _check_id(self, chunk: dict[str, Any]) -> None:
         """OC2: the chunks of one answer carry one id."""
@@ -268,9 +287,3 @@ def _extend(call: _Call, piece: dict[str, Any], key: str) -> None:
     arguments = a_string(piece.get(key), key)
     if arguments:
         call.arguments.add(arguments)
-
-
-def _check_refusal(message: dict[str, Any]) -> None:
-    """OC11: a model that declines does not answer."""
-    if a_string(message.get("refusal"), "refusal"):
-        refuse(Signal.BAD_STOP, "the model refused to answer")

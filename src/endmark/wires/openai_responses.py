@@ -1,4 +1,4 @@
-"""OpenAI Responses, streamed or as one document (spec/wires.md, rules OR1-OR15)."""
+"""OpenAI Responses, streamed or as one document (spec/wires.md, rules OR1-OR16)."""
 
 from re import Match
 from typing import Any
@@ -88,7 +88,7 @@ class OpenAIResponses(EventReader):
             self._change_part(event, verb)
         elif stem == "response.output_item" and verb in ("added", "done"):
             self._change_item(event, verb)
-        elif stem == "response.refusal":  # OR11
+        elif stem == "response.refusal" and not self._options.ended_only:  # OR11
             refuse(Signal.BAD_STOP, "the model refused to answer")
         elif stem == "response":
             self._change_response(event, verb)
@@ -149,7 +149,7 @@ class OpenAIResponses(EventReader):
         """OR5: content parts open in the order of their index, and close with a copy."""
         copy = an_object(event.get("part"), "part")
         kind = a_string(copy.get("type"), "the type of a content part")
-        if kind == "refusal":  # OR11
+        if kind == "refusal" and not self._options.ended_only:  # OR11
             refuse(Signal.BAD_STOP, "the model refused to answer")
         if verb == "added":
             item = self._item(event)
@@ -219,7 +219,8 @@ class OpenAIResponses(EventReader):
         self._done = True
 
     def _draft(self) -> Draft:
-        return _draft(self._final, ("provider-terminal", "continuity:sequence-numbers", "final-copy-equal"))
+        proof = ("provider-terminal", "continuity:sequence-numbers", "final-copy-equal")
+        return _draft(self._final, proof, self._options.ended_only)
 
     # --- one document
 
@@ -229,8 +230,11 @@ class OpenAIResponses(EventReader):
             if document.get("error") is not None:
                 failed(document["error"])
             refuse(Signal.WRONG_TYPE, lambda: f"the document is {short(document.get('object'))}, not 'response'")
+        proof = ("one-document", "continuity:none")
+        if self._options.ended_only and _is_under_way(document):
+            return Draft(text="", tool_calls=(), stop_reason=document["status"], usage=Usage(), evidence=proof)
         _check_status(document)
-        return _draft(document, ("one-document", "continuity:none"))
+        return _draft(document, proof, self._options.ended_only)
 
 
 def _require(part: _Part, kind: str, event: str) -> None:
@@ -282,7 +286,17 @@ def _check_status(response: dict[str, Any]) -> None:
         refuse(Signal.BAD_STOP, lambda: f"the status of the response is {short(response.get('status'))}")
 
 
-def _draft(response: dict[str, Any], proof: tuple[str, ...]) -> Draft:
+def _is_under_way(document: dict[str, Any]) -> bool:
+    """OR16: what a request in the background is answered with at once says that there is no answer yet."""
+    return (
+        document.get("background") is True
+        and document.get("status") in ("queued", "in_progress")
+        and document.get("error") is None
+        and document.get("incomplete_details") is None
+    )
+
+
+def _draft(response: dict[str, Any], proof: tuple[str, ...], ended_only: bool) -> Draft:
     """OR13 OR14: the answer that a completed response holds."""
     texts: list[str] = []
     calls: list[ToolCall] = []
@@ -292,7 +306,7 @@ def _draft(response: dict[str, Any], proof: tuple[str, ...]) -> Draft:
         _check_item_status(item)
         if kind == "message":
             for part in [an_object(part, "a content part") for part in a_list(item.get("content"), "content")]:
-                if part.get("type") == "refusal":  # OR11
+                if part.get("type") == "refusal" and not ended_only:  # OR11
                     refuse(Signal.BAD_STOP, "the model refused to answer")
                 if part.get("type") == "output_text":
                     texts.append(a_string(part.get("text"), "text"))

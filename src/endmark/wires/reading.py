@@ -1,4 +1,4 @@
-"""What every wire does alike: framing, one JSON document, endings and caps (spec/wires.md, rules A1-A12)."""
+"""What every wire does alike: framing, one JSON document, endings and caps (spec/wires.md, rules A1-A13)."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
@@ -45,8 +45,8 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def accept(draft: Draft, ending: Ending, options: Options, received: int) -> Answer:
-    """The answer that a wire's draft is, or Refused where it says nothing (A5) or reached the token cap (A6)."""
-    if not draft.text and not draft.tool_calls:
+    """The answer that a wire's draft is, or Refused where it says nothing (A5 A13) or reached the token cap (A6)."""
+    if not draft.text and not draft.tool_calls and not options.ended_only:
         raise Refused(_SAYS_NOTHING.signal, received, None, _SAYS_NOTHING.detail)
     cap, spent = options.max_output_tokens, draft.usage.output_tokens
     if cap is not None and spent is not None and spent >= cap:

@@ -44,6 +44,8 @@ class Judge:
             stop_sequences=request.stop_sequences,
             allow_close_delimited=allow_close_delimited,
             cap=DEFAULT_LIMIT,
+            ended_only=True,
+            choices=request.choices,
         )
         self._shape = edges.shape_of_wire(wire)
         self._hold: holding.Hold | None = None  # until the first byte says what it is
@@ -76,7 +78,11 @@ class Judge:
     def verdict(self, ending: Ending) -> Verdict:
         """Whether the answer is whole, were it to end here."""
         try:
-            answer = read(self._capture(ending), self.wire) if self._codings else self._reader.finish(ending)
+            if self._codings:
+                captured = self._capture(ending)
+                answer = read(captured, self.wire, ended_only=True, choices=self._request.choices)
+            else:
+                answer = self._reader.finish(ending)
         except Refused as refused:
             return Verdict(refused)
         if asked.UNREAD in self._request.facts:
