@@ -39,6 +39,7 @@ BODIES = {vector.name.removeprefix("ended/"): vector.raw for vector in vectors.l
 def test_what_ended_passes_and_its_cuts_do_not(name, ending):
     path, kind, asked = CASES[name]
     body = BODIES[name]
+    ends = body.index(b'data: {"usage') if name == "gemini_two" else len(body.rstrip()) if kind == JSON else len(body)
     with serving() as server, proxying(server.url, guard=True) as proxy:
         for headers, sent in (({}, body), ({"Content-Encoding": "gzip"}, gzip.compress(body, mtime=0))):
             server.play(Script(sent, ending, content_type=kind, headers=headers))
@@ -49,7 +50,7 @@ def test_what_ended_passes_and_its_cuts_do_not(name, ending):
         for at in places(body, kind)[::3]:
             server.play(Script(body, ending, content_type=kind, cut=at))
             got = ask(proxy.url, path, asked)
-            if body[at:].strip():  # without its last line end, a document is still whole
+            if at < ends:
                 assert got.ended == "reset", at
 
 

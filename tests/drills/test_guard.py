@@ -239,7 +239,6 @@ def test_a_server_that_lies_is_not_caught():
         (CHAT, "POST", "429 Too Many Requests", JSON),
         (CHAT, "POST", "500 Internal Server Error", SSE),
         (CHAT, "POST", "307 Temporary Redirect", JSON),
-        ("/api/pull", "POST", "200 OK", NDJSON),
         ("/v1/files/f/content", "GET", "200 OK", "application/octet-stream"),
         ("/v1/audio/speech", "POST", "200 OK", "audio/mpeg"),
     ],

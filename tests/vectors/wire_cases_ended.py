@@ -94,11 +94,11 @@ def _responses():
     picture = {"type": "image_generation_call", "status": "completed", "result": "AAAA"}
     drawn = {"object": "response", "status": "completed", "output": [picture]}
     _case(wire, "drawn", answer(reason="completed"), dump(drawn), "a picture alone", "A13")
-    part = {"type": "refusal", "refusal": "no"}
+    part: dict[str, object] = {"type": "refusal", "refusal": "no"}
     message = {"type": "message", "status": "completed", "content": [part]}
     declined = drawn | {"output": [message]}
     _case(wire, "declined", answer(reason="completed"), dump(declined), "a refusal", "OR16")
-    place = {"output_index": 0, "content_index": 0}
+    place: dict[str, object] = {"output_index": 0, "content_index": 0}
     steps: list[dict[str, object]] = [
         {"type": "response.created", "response": {"id": "r"}},
         {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},

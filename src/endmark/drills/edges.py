@@ -27,6 +27,8 @@ _OF_TYPE = {
     "text/event-stream": Shape.EVENTS,
     "application/x-ndjson": Shape.LINES,
     "application/jsonl": Shape.LINES,
+    "application/x-jsonl": Shape.LINES,
+    "application/stream+json": Shape.LINES,
     "application/vnd.amazon.eventstream": Shape.FRAMES,
     "application/json": Shape.DOCUMENT,
 }

@@ -6,9 +6,11 @@ server that lies: one that cuts, closes the JSON itself and reports a normal sto
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from endmark.core.ending import Ending
 from endmark.drills import edges
+from endmark.drills.proxy import routes
 from endmark.drills.proxy.exchange import Relay
 from endmark.drills.proxy.heads import Answer, Framing, Request
 from endmark.drills.proxy.inbound import Inbound
@@ -21,7 +23,6 @@ from endmark.sources.asked import Asked
 if TYPE_CHECKING:
     from endmark.drills.proxy.server import Proxy
 
-_NO_ANSWERS = ("/api/pull", "/api/push", "/api/create")  # streams of Ollama's that no model writes
 _LONGEST_REQUEST = 64 * 1024 * 1024  # bytes; of a longer one the caps and stops are not known
 
 
@@ -31,7 +32,8 @@ class Guard(Relay):
     def __init__(self, proxy: "Proxy", client: Inbound, request: Request, guarding: Guarding) -> None:
         super().__init__(proxy, client, request)
         self._guarding = guarding
-        self._wire = _wire(request, guarding.wire, proxy.upstream.host)
+        self._path = unquote(request.path)  # as the upstream reads it
+        self._wire = _wire(request, self._path, guarding.wire, proxy.upstream.host)
         self._may_be_judged = request.method == "POST" and (self._wire or guarding.wire) is not None
         self._asked: bytearray | None = bytearray()
         self._limits: Asked | None = None  # once the request was read
@@ -94,17 +96,8 @@ class Guard(Relay):
         """What kind of answer it is."""
         if not 200 <= head.status < 300 or self._request.method == "HEAD":
             return
-        if self._wire is None:
-            if self._request.path in _NO_ANSWERS or head.framing is Framing.NONE:
-                return
-            if edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
-                return
-            if self._may_be_judged:
-                self._wire = self._guarding.wire
-            elif self._guarding.pass_unknown:
-                self._proxy.log(f"passed unjudged: {self._about()}: the format of this stream is not known")
-            else:
-                self._refuse_unknown(head)
+        if self._wire is None and head.framing is not Framing.NONE:
+            self._begin_unknown(head)
         if self._wire is None:
             return
         limits = self._limits or asked.read(None)
@@ -116,6 +109,20 @@ class Guard(Relay):
                 self._not_recorded(fault)
             else:
                 self._record.about(self._wire, self._request, head)
+
+    def _begin_unknown(self, head: Answer) -> None:
+        """On a route that is not known as a model's: documents pass, a stream is what its route says, or refused."""
+        if edges.shape_of_type(head.get(b"content-type")) not in edges.STREAMS:
+            return
+        route = routes.without_answer(self._request.method, self._path)
+        if route is not None:
+            self._proxy.log_once(f"passed unjudged, here and from now on: {route}", f", as {self._about()}")
+        elif self._may_be_judged:
+            self._wire = self._guarding.wire
+        elif self._guarding.pass_unknown:
+            self._proxy.log(f"passed unjudged: {self._about()}: the format of this stream is not known")
+        else:
+            self._refuse_unknown(head)
 
     def _refuse_unknown(self, head: Answer) -> None:
         self._over = self._refused = True
@@ -190,11 +197,9 @@ class Guard(Relay):
         return f"{self._request.method} {self._request.path}"
 
 
-def _wire(request: Request, named: str | None, host: str) -> str | None:
+def _wire(request: Request, path: str, named: str | None, host: str) -> str | None:
     """By the path, where it is a provider's known one. Many serve OpenAI's: there, a named one goes first."""
-    if request.method != "POST":
-        return None
-    found = asked.wire_of(host, request.path, request.query)
+    found = routes.wire_of(request.method, host, path, request.query)
     if found is None or named is None:
         return found
     family = found.partition("+")[0]

@@ -28,6 +28,7 @@ class Proxy:
         self.sweep = Sweeping(options.faulting) if options.faulting and options.faulting.sweep else None
         self.stopping = False
         self.swept = asyncio.Event()  # the sweep has handed out its last fault, and that answer has ended
+        self._said: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
 
@@ -67,6 +68,12 @@ class Proxy:
         return len(left)
 
     # --- asked by connections and exchanges
+
+    def log_once(self, what: str, more: str) -> None:
+        """Say `what`, with `more`, unless it was said before."""
+        if what not in self._said:
+            self._said.add(what)
+            self.log(what + more)
 
     def begin(self, client: Inbound, request: Request) -> Exchanging:
         """A request has begun."""
