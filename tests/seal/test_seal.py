@@ -338,7 +338,7 @@ def test_a_wire_must_be_known():
 
 def test_the_evidence_names_everything_that_stood_behind_it():
     body = answers.messages_call()
-    sealed = seal(whole(body, "anthropic", facts=("failed-before:ConnectError",), max_output_tokens=4096), tool=TOOL)
+    sealed = seal(whole(body, "anthropic", facts=("request-unread",), max_output_tokens=4096), tool=TOOL)
     digest = hashlib.sha256(body).hexdigest()
     for word in (
         "sealed",
@@ -351,7 +351,7 @@ def test_the_evidence_names_everything_that_stood_behind_it():
         "stop-reason:tool_use",
         "transport:last-chunk",
         "output-cap:4096",
-        "failed-before:ConnectError",
+        "request-unread",
         f"capture-sha256:{digest}",
     ):
         assert word in sealed.evidence

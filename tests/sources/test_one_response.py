@@ -146,12 +146,45 @@ def test_a_retry_of_one_document_that_was_cut_is_refused(server):
             c.seal(tool="apply_schema")
 
 
-def test_a_request_that_failed_before_any_response_is_on_record(server):
+@both_libraries
+@both_modes
+def test_a_retry_of_a_request_that_got_no_response_is_refused(server, library, mode):
+    """The connection was dropped before any head came; the SDK sends again and never tells."""
+
+    async def retrying_async(c):
+        async with library.AsyncClient(transport=c.async_transport()) as http:
+            url = f"{server.url}/v1"
+            client: Any = openai.AsyncOpenAI(base_url=url, api_key=KEY, http_client=http, max_retries=1)
+            stream = await client.chat.completions.create(model="m", messages=MESSAGES, stream=True)
+            return [chunk async for chunk in stream]
+
+    def ask_twice(c):
+        return retrying(library, server, c) if mode == "sync" else asyncio.run(retrying_async(c))
+
     server.play(Script(drop=True), Script(CALL))
     with endmark.capture() as c:
-        assert retrying(httpx2, server, c)
-        sealed = c.seal(tool="apply_schema")
-    assert "failed-before:RemoteProtocolError" in sealed.evidence
+        assert ask_twice(c)
+        with pytest.raises(endmark.AnswerRefused, match=r"failed without a response .*Error\), .*: a retry") as refused:
+            c.seal(tool="apply_schema")
+        assert (refused.value.signal, refused.value.received_bytes) == ("weak-evidence", len(CALL))
+        with pytest.raises(endmark.AnswerRefused):
+            _ = c.taken
+        c.reset()
+        assert ask_twice(c)
+        assert c.seal(tool="apply_schema")
+
+
+@both_libraries
+def test_a_request_that_fails_after_the_answer_is_refused_as_well(server, library):
+    """Which of two requests an answer belongs to, nobody can say."""
+    server.play(Script(CALL), Script(drop=True))
+    with endmark.capture() as c:
+        assert retrying(library, server, c, 0)
+        assert c.taken.ending == "last-chunk"
+        with pytest.raises(openai.APIConnectionError):
+            retrying(library, server, c, 0)
+        with pytest.raises(endmark.AnswerRefused, match="a request failed without a response"):
+            c.seal(tool="apply_schema")
 
 
 def test_no_response_at_all():

@@ -153,7 +153,7 @@ class Recorder:
         return self._exchange
 
     def no_response(self, fault: BaseException) -> None:
-        """A request failed before any response came."""
+        """A request failed before any response of its own came."""
         self._failures.append(type(fault).__name__)
 
     def capture(self) -> Capture:
@@ -168,6 +168,8 @@ class Recorder:
         received = exchange.received
         if len(self._statuses) > 1:  # CA1
             raise Refused(Signal.WEAK_EVIDENCE, received, None, _several(self._statuses))
+        if self._failures:  # CA1
+            raise Refused(Signal.WEAK_EVIDENCE, received, None, _failed(self._failures))
         status = exchange.head.status
         if not 200 <= status < 300 or status == 206:  # CA1; 206 is a part of a body, by its own word
             raise Refused(Signal.UNREACHABLE, received, None, f"the response is HTTP {status}, no answer")
@@ -178,7 +180,6 @@ class Recorder:
         if ending is None:
             ending, why = Ending.SHORT, "the body has not been read to its end yet"
         wanted = exchange.asked()
-        failures = tuple(f"failed-before:{name}" for name in self._failures)
         return Capture(
             raw=b"".join(exchange.chunks),
             ending=ending,
@@ -187,9 +188,17 @@ class Recorder:
             max_output_tokens=wanted.max_output_tokens,
             stop_sequences=wanted.stop_sequences,
             allow_close_delimited=self._allow_close_delimited,
-            facts=(*wanted.facts, *failures),
+            facts=wanted.facts,
             why=why,
         )
+
+
+def _failed(failures: list[str]) -> str:
+    count = "a request" if len(failures) == 1 else f"{len(failures)} requests"
+    return (
+        f"{count} failed without a response ({', '.join(failures[:3])}), and another one was answered: a retry. "
+        "One capture holds one request and its response: turn retries off, or call reset() between requests"
+    )
 
 
 def _several(statuses: list[int]) -> str:
