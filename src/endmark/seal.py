@@ -178,7 +178,7 @@ def read(capture: Capture, wire: str, *, ended_only: bool = False, choices: int 
         body = capture.body()
     except Refused:
         ended = _ENDED.get(capture.ending)
-        if ended is None or not capture.raw:
+        if ended is None or not capture.raw or capture.ending is Ending.TOO_LONG:  # that is not decoded at all
             raise
         # A body that was cut does not decode either; that it was cut is what to say.
         detail = f"the body ended badly, {capture.ending}, and so inside its content coding"

@@ -12,6 +12,7 @@ URLS = {
     ("127.0.0.1", "/v1/chat/completions/"): "openai-chat",
     ("x.openai.azure.com", "/openai/deployments/d/chat/completions"): "openai-chat+azure",
     ("openrouter.ai", "/api/v1/chat/completions"): "openai-chat+openrouter",
+    ("generativelanguage.googleapis.com", "/v1beta/openai/chat/completions"): "openai-chat+gemini",
     ("api.mistral.ai", "/v1/chat/completions"): "mistral",
     ("notmistral.ai", "/v1/chat/completions"): "openai-chat",
     ("api.openai.com", "/v1/responses"): "openai-responses",

@@ -74,6 +74,7 @@ def openai_chat():
     both = chunk({"content": "Hello"}, "stop")
     both["choices"] *= 2
     counted = chunk({"content": "Hello"}, usage={"completion_tokens": 1})
+    halves = [dump(chunk({"content": "half"})).replace("half", half) for half in ("\\ud83d", "\\ude00")]
 
     for name, expect, raw, rule, comment, more in (
         ("text", said, whole, "OC7", "text in two pieces", {"evidence": "provider-terminal"}),
@@ -91,8 +92,13 @@ def openai_chat():
         ("cut_last_line", "no-terminal", whole[:-1], "E8", "the event of [DONE] has not ended", {}),
         ("cut_crlf", "no-terminal", whole.replace("\n", "\r\n")[:-1], "E8", "between the last CR and its LF", {}),
         ("cut_event", "no-terminal", whole[: whole.index("lo")], "E8", "inside an event", {}),
-        ("after_end", "bytes-after-end", whole + "\n", "A4", "one LF after the terminal event", {}),
-        ("comment_after_end", "bytes-after-end", whole + ": bye\n", "A4", "a comment after the terminal event", {}),
+        ("after_end", said, whole + "\n", "A4", "an empty line after the terminal event", {}),
+        ("comment_after_end", said, whole + ": bye\n\n", "A4", "a comment after the terminal event", {}),
+        ("comment_cut_after_end", "bytes-after-end", whole + ": by", "A4", "a comment that has not ended", {}),
+        ("field_after_end", "bytes-after-end", whole + "id: 1\n\n", "A4", "a field after the terminal event", {}),
+        ("event_after_end", "bytes-after-end", whole + ":\n\n" + sse(stop), "A4", "a comment, then an event", {}),
+        ("unknown_field", "bad-stop", "foo: bar\n" + whole, "E6", "a field that the standard does not know", {}),
+        ("half_pairs", "lone-surrogate", sse(*hi, *halves, stop, "[DONE]"), "A2", "half a pair in each of two", {}),
         ("no_done", "no-terminal", sse(*hi, stop), "A4", "no [DONE]", {}),
         ("nothing", "empty", "", "A1", "no byte", {}),
         ("only_comments", "no-terminal", ": ping\n\n", "A4", "no event", {}),
@@ -201,6 +207,29 @@ def openai_chat():
     profile("native", said, sse(*hi, ends, "[DONE]"), "a normal end", "OC20", "openrouter")
     failed = chunk({"content": ""}, "error", error={"code": "server_error", "message": "gone"})
     profile("error", "bad-stop", sse(*hi, failed), "an error in a chunk", "A8", "openrouter")
+
+    def unplaced(*calls):
+        return [chunk({"tool_calls": [call]}) for call in calls]
+
+    opening = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": '{"a":'}}
+    second = {"id": "call_2", "type": "function", "function": {"name": "walk", "arguments": "[]"}}
+    rest: dict[str, object] = {"id": "", "type": "", "function": {"name": "", "arguments": " 1}"}}
+    stopped = called | {"stop_reason": "stop"}
+    one = sse(*unplaced(opening, rest), stop, "[DONE]")
+    both = sse(*unplaced(opening, rest, second), stop, "[DONE]")
+    two = answer("stop", "", [("run", "call_1", '{"a": 1}'), ("walk", "call_2", "[]")])
+    case(f"{wire}/call_without_index", "wrong-count", one, "a call that says no index", "OC9")
+    profile("call", stopped, one, "a call without an index", "OC22", "gemini", evidence="gave-up:call-index")
+    profile("spelling", stopped, one, "arguments from an object", "OC22", "gemini",
+            evidence="gave-up:argument-spelling")  # fmt: skip
+    profile("calls", two, both, "two calls without an index", "OC22", "gemini")
+    profile("unnamed", "missing-key", sse(*unplaced(rest), stop), "it begins without a name", "OC22", "gemini")
+    profile("cut", "no-terminal", sse(*unplaced(opening, rest), stop), "cut before [DONE]", "OC22", "gemini")
+    blocks = [opened(index=1), piece('{"a":', 1), piece(" 1}", 1), opened("walk", 3, "call_2"), piece("[]", 3)]
+    numbered = sse(*hi, *blocks, chunk({}, "tool_calls"), "[DONE]")
+    with_text = two | {"text": "Hello", "stop_reason": "tool_calls"}
+    profile("calls", with_text, numbered, "calls 1 and 3", "OC23", "claude-gateway", evidence="gave-up:call-index")
+    profile("native", "bad-stop", sse(*hi, chunk({}, "max_tokens"), "[DONE]"), "max_tokens", "OC5", "claude-gateway")
 
 
 # --- OpenAI Responses
@@ -380,7 +409,12 @@ def messages():
         ("stop_unasked", "bad-stop", sse(*whole[:5], stops(stop_sequence="END"), end), "AN7", "at a sequence", {}),
         ("no_reason", "bad-stop", sse(*whole[:5], end), "AN8", "no stop reason", {}),
         ("no_stop", "no-terminal", sse(*whole[:6]), "AN8", "no message_stop", {}),
-        ("after_end", "bytes-after-end", sse(*whole, {"type": "ping"}), "A4", "a ping after the end", {}),
+        ("ping_after_end", said, sse(*whole, {"type": "ping"}), "AN2", "a ping after the end", {}),
+        ("ping_says_more", "bytes-after-end", sse(*whole, {"type": "ping", "error": "x"}), "AN2", "more in a ping", {}),
+        ("ping_other_name", "bytes-after-end", sse(*whole) + 'event: error\ndata: {"type":"ping"}\n\n', "AN2",
+         "a ping by another name", {}),
+        ("ping_cut", "bytes-after-end", sse(*whole, {"type": "ping"})[:-1], "AN2", "a ping that has not ended", {}),
+        ("after_end", "bytes-after-end", sse(*whole, {"type": "later"}), "A4", "an event after the end", {}),
         ("call", called, sse(start, *streamed, shut, stops("tool_use"), end), "AN9", "arguments in pieces", {}),
         ("call_bare", bare, sse(start, *calling, shut, stops("tool_use"), end), "AN9", "no arguments", {}),
         ("call_both", "contradiction", sse(start, given, streamed[2], streamed[3], shut, stops("tool_use"), end), "AN9",

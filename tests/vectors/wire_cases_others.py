@@ -128,6 +128,13 @@ def mistral():
 
     good("document", answer(calls=[one], reason="tool_calls"), document("tool_calls"), "one document", "MI5")
     bad("document_capped", "bad-stop", document("model_length"), "one document, at the limit", "MI5")
+    whole = piece({"a": 1}, "f", id="a")
+    good("call_object", answer(calls=[one], reason="tool_calls"), called(whole), "arguments as an object", "MI6")
+    bad("call_object_twice", "contradiction", called(whole, piece({"a": 1})), "another object for the call", "MI6")
+    bad("call_object_and_text", "contradiction", called(whole, piece(" ")), "text after the object", "MI6")
+    bad("call_text_and_object", "contradiction", called(piece("{", "f", id="a"), piece({})), "text before it", "MI6")
+    said = said | {"tool_calls": [whole]}
+    good("document_object", answer(calls=[one], reason="tool_calls"), document("tool_calls"), "as an object", "MI6")
 
 
 # --- Cohere

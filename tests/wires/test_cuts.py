@@ -105,10 +105,12 @@ def test_of_several_faults_the_same_one_is_named(wire):
 
 
 @pytest.mark.parametrize("wire", WIRES)
-def test_every_byte_after_the_end_is_refused(wire):
+def test_every_byte_after_the_end_is_refused_but_comments_and_empty_lines(wire):
     """A4"""
     raw = STREAMS[wire](TURNS["verdict"])
-    for more in (b"\n", b"\r", b" ", b":", b": bye\n\n", b"data: [DONE]\n", b"\0", b"\xef\xbb\xbf", b"{}", raw):
+    for more in (b"\n", b"\r", b": bye\n\n", b":\r\n:\r\n"):  # no events, and whole
+        assert read(wire, raw + more).received_bytes == len(raw + more)
+    for more in (b" ", b":", b": bye", b":\ndata:\n\n", b"id: 1\n\n", b"data: [DONE]\n", b"\0", b"\xef\xbb\xbf", raw):
         with pytest.raises(Refused) as refused:
             read(wire, raw + more)
         assert refused.value.signal == Signal.BYTES_AFTER_END

@@ -11,7 +11,7 @@ from endmark.core.refusal import Refused
 from endmark.wires.names import reader
 
 WIRES = tuple(STREAMS)
-PROFILES = ("vllm", "llamacpp", "ollama", "azure", "openrouter")
+PROFILES = ("vllm", "llamacpp", "ollama", "azure", "openrouter", "gemini", "claude-gateway")
 WORDS = ["SELECT", "'ž'", "\n", "😀", '"q"', "\\", "{", "]", " ", "€", "\t", "x" * 40, "}{", "\x7f", "\u2028", "é̀"]
 
 

@@ -5,7 +5,11 @@ from tests.wires import bodies, support
 from tests.wires.bodies import Call, Turn, dump
 from tests.wires.six import asked, planned, read, witness
 
+from endmark.core import strictjson
+from endmark.core.ending import Ending
 from endmark.core.refusal import Refused, Signal
+from endmark.seal import AnswerRefused, seal
+from endmark.sources.capture import Capture
 
 PLAN = asked("mistral", support.PLAN)
 
@@ -68,3 +72,18 @@ def test_two_whole_calls_in_one_chunk_are_two():
     one, two = (chunk["choices"][0]["delta"] for chunk in chunks[1:3])
     one["tool_calls"] += two.pop("tool_calls")
     assert [call.name for call in read("mistral", stream(chunks)).tool_calls] == ["f", "g"]
+
+
+def test_arguments_that_come_as_an_object_prove_a_plan_in_one_string_alone():
+    """MI6 CA7: the provider parsed them, so the order of their keys is not the model's."""
+    for arguments, sealed in (({"plan": support.PLAN}, True), (strictjson.loads(support.PLAN.encode()), False)):
+        call = {"id": "a", "index": 0, "function": {"name": "apply_schema", "arguments": arguments}}
+        choice = {"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}
+        raw = stream([{"id": "m", "object": "chat.completion.chunk", "choices": [choice]}])
+        assert read("mistral", raw).tool_calls[0].parsed
+        capture = Capture(raw=raw, ending=Ending.LAST_CHUNK, wire="mistral")
+        if sealed:
+            assert seal(capture, tool="apply_schema").plan.stmt_count == 11
+            continue
+        with pytest.raises(AnswerRefused, match="exactly one key, 'plan'"):
+            seal(capture, tool="apply_schema")

@@ -54,4 +54,4 @@ def test_an_answer_says_its_profile_and_what_that_gives_up(name):
     said = [word for word in answer.evidence if word.startswith(("profile:", "gave-up:"))]
     assert said == ([f"profile:{name}", *PROFILES[name].gives_up] if name else [])
     assert all(f"`{word}`" in PAGE for word in PROFILES[name].gives_up)
-    assert answer.tool_calls[0].parsed == (name == "ollama")
+    assert answer.tool_calls[0].parsed == (name in ("ollama", "gemini"))

@@ -98,10 +98,16 @@ def test_where_bytes_stop(end):
         stream = EventStream()
         stream.feed(raw[:at])
         assert (stream.at_end and not stream.pending) == (at == len(raw)), at
-    for more in (b":", b"\n\n", b"id: 1\n", b"x"):
+    for more in (b":", b": bye", b"id: 1\n", b"data\n", b"event: x\n\n", b"retry\n\n", b"x"):
         stream = EventStream()
         stream.feed(raw + more)
         assert not stream.at_end
+    for more in (b"\n\n", b"\r\r", b": bye\n", b":\r\n\r\n: bye\r\n"):  # A4: no events
+        for parts in ([raw + more], bytewise(raw + more)):
+            stream = EventStream()
+            for part in parts:
+                stream.feed(part)
+            assert stream.at_end
 
 
 @given(

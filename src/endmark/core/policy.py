@@ -34,6 +34,8 @@ WIRES: dict[str, tuple[str, ...]] = {
         "openai-chat+ollama",
         "openai-chat+azure",
         "openai-chat+openrouter",
+        "openai-chat+gemini",
+        "openai-chat+claude-gateway",
         "mistral",
     ),
     "anthropic": ("anthropic",),

@@ -102,6 +102,7 @@ def _chat_at(host: str) -> str:
         ("mistral.ai", "mistral"),
         ("openai.azure.com", "openai-chat+azure"),
         ("openrouter.ai", "openai-chat+openrouter"),
+        ("generativelanguage.googleapis.com", "openai-chat+gemini"),
     ):
         if host == domain or host.endswith(f".{domain}"):
             return wire

@@ -14,6 +14,7 @@ from endmark.wires.shapes import a_count, a_list, a_string, an_index, an_object
 from endmark.wires.sse import Event
 
 NORMAL = ("end_turn", "tool_use")  # AN7
+_PINGS = (b'{"type":"ping"}', b'{"type": "ping"}')  # AN2
 # AN5: what may be added to a block of each kind, and where the piece stands
 _PIECES = {
     "text": {"text_delta": "text"},
@@ -74,6 +75,12 @@ class Anthropic(EventReader):
                 failed(event.get("error", event))  # A8
             case _:
                 self._idle()  # AN2 A10: pings, and what later versions add
+
+    def _after(self, item: Event) -> None:
+        """AN2: a heartbeat may come late. It is recognised by its bytes: nothing else can hide in it."""
+        name, data = item
+        if data not in _PINGS or name not in (b"", b"ping"):
+            super()._after(item)
 
     def _start(self, message: dict[str, Any]) -> None:
         """AN1: the first event of all that is not a ping; the message is still empty."""

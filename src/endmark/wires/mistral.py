@@ -1,4 +1,4 @@
-"""Mistral chat completions, streamed or as one document (spec/wires.md, rules MI1-MI5)."""
+"""Mistral chat completions, streamed or as one document (spec/wires.md, rules MI1-MI6)."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ from endmark.wires.choices import OtherChoices
 from endmark.wires.events import failed
 from endmark.wires.framing import Options, refuse
 from endmark.wires.openai_chat import OpenAIChat
+from endmark.wires.profiles import MISTRAL
 from endmark.wires.reading import Draft
 from endmark.wires.shapes import a_list, a_string, an_object
 
@@ -19,8 +20,7 @@ class Mistral(OpenAIChat):
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
-        self._places: dict[str | int, int] = {}  # of tool calls: by id, and by index for those that continue
-        self._known = 0
+        self._profile = MISTRAL  # MI4 MI6
 
     def _load(self, data: bytes) -> dict[str, Any]:
         return _no_error(super()._load(data))
@@ -34,24 +34,11 @@ class Mistral(OpenAIChat):
             return None
         if choice.get("delta") is not None:
             delta = an_object(choice["delta"], "delta")
-            calls = [self._placed(call) for call in a_list(delta.get("tool_calls"), "tool_calls")]
+            calls = [_known_by(call) for call in a_list(delta.get("tool_calls"), "tool_calls")]
             return choice | {"delta": delta | {"content": _text(delta.get("content")), "tool_calls": calls}}
         message = an_object(choice.get("message"), "message")
         calls = [_known_by(call) for call in a_list(message.get("tool_calls"), "tool_calls")]
         return choice | {"message": message | {"content": _text(message.get("content")), "tool_calls": calls}}
-
-    def _placed(self, value: Any) -> dict[str, Any]:
-        """MI4: a call with an id of its own is another call, whatever its index; one without continues the last."""
-        call = _known_by(value)
-        index = call.get("index", 0)
-        if type(index) is not int:
-            refuse(Signal.WRONG_TYPE, lambda: f"the index of a tool call is {short(index)}, an integer was expected")
-        key = call.get("id", index)
-        place = self._places.get(key)
-        if place is None:
-            place, self._known = self._known, self._known + 1
-        self._places[key] = self._places[index] = place
-        return call | {"index": place}
 
     def _check_reason(self, choice: dict[str, Any]) -> None:
         """MI5: a normal reason."""

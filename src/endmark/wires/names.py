@@ -69,6 +69,8 @@ _WIRES: dict[str, Callable[[Options, str], Reader]] = {
     "openai-chat+ollama": _openai_chat,
     "openai-chat+azure": _openai_chat,
     "openai-chat+openrouter": _openai_chat,
+    "openai-chat+gemini": _openai_chat,
+    "openai-chat+claude-gateway": _openai_chat,
     "openai-responses": _openai_responses,
     "anthropic": _anthropic,
     "gemini": _gemini,

@@ -1,16 +1,17 @@
-"""OpenAI chat completions, streamed or as one document (spec/wires.md, rules OC1-OC21)."""
+"""OpenAI chat completions, streamed or as one document (spec/wires.md, rules OC1-OC23)."""
 
 from re import Match
 from typing import Any
 
 from endmark.core.refusal import Signal
-from endmark.core.strictjson import short
+from endmark.core.strictjson import dumps, short
 from endmark.wires.answer import ToolCall, Usage
 from endmark.wires.choices import OtherChoices
 from endmark.wires.events import EventReader, failed
 from endmark.wires.fragments import Aside, Fragments
 from endmark.wires.framing import Fault, Options, refuse
-from endmark.wires.profiles import PROFILES
+from endmark.wires.placing import Places
+from endmark.wires.profiles import PROFILES, Profile
 from endmark.wires.reading import NO_TERMINAL, Draft
 from endmark.wires.shapes import a_count, a_list, a_string, an_index, an_object
 from endmark.wires.sse import Event
@@ -39,13 +40,14 @@ _LISTS: tuple[Path, ...] = (("choices", 0, "logprobs", "content"),)
 class _Call:
     """One tool call under way."""
 
-    __slots__ = ("arguments", "id", "kind", "name")
+    __slots__ = ("arguments", "id", "kind", "name", "parsed")
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.id: str | None = None
         self.name = ""
         self.arguments = Fragments()
+        self.parsed = False  # the arguments came as an object, whole
 
 
 class OpenAIChat(EventReader):
@@ -60,6 +62,7 @@ class OpenAIChat(EventReader):
         self._text = Fragments()
         self._aside = Aside()
         self._calls: list[_Call] = []
+        self._places = Places()
         self._function_call: _Call | None = None
         self._reason: str | None = None
         self._others = OtherChoices()
@@ -100,17 +103,17 @@ class OpenAIChat(EventReader):
             refuse(Signal.BAD_STOP, f"more of the answer came after the finish reason {short(self._reason)}")
         if content:  # OC7
             self._text.add(content)
-        for call in calls:
-            self._add_call(call)
+        places = [self._add_call(call) for call in calls]
         if function_call:  # OC10
             self._function_call = self._function_call or _Call("function")
-            _extend(self._function_call, function_call, "arguments")
+            _extend(self._function_call, function_call, "arguments", self._profile)
         if choice.get("finish_reason") not in (None, ""):  # OC5: some send "" for none yet
             self._finish(choice)
         elif self._reason is None and not function_call:
             if calls:
-                if len(calls) == 1 and not content:
-                    self._repeats(item, self._calls[calls[0]["index"]].arguments, _ARGUMENTS, self._free, _LISTS)
+                call = self._calls[places[0]]
+                if len(calls) == 1 and not content and not call.parsed:
+                    self._repeats(item, call.arguments, _ARGUMENTS, self._free, _LISTS)
             elif content:
                 self._repeats(item, self._text, _CONTENT, self._free, _LISTS)
             else:
@@ -123,13 +126,15 @@ class OpenAIChat(EventReader):
                 self._count({path[1]: int(match[self._groups[path]])})
         return True
 
-    def _add_call(self, call: Any) -> None:
-        """OC9: pieces belong together by their index, which counts up from 0."""
+    def _add_call(self, call: Any) -> int:
+        """OC9: pieces belong together by their index, which counts up from 0; or by their id (OC22 OC23)."""
         call = an_object(call, "a tool call")
-        index = an_index(call.get("index"), "the index of a tool call", len(self._calls) + 1)
+        place = self._places.of(call) if self._profile.calls_by_id else call.get("index")
+        index = an_index(place, "the index of a tool call", len(self._calls) + 1)
         if index == len(self._calls):
             self._calls.append(_Call(_kind(call)))
-        _extend_call(self._calls[index], call)
+        _extend_call(self._calls[index], call, self._profile)
+        return index
 
     def _finish(self, choice: dict[str, Any]) -> None:
         """OC6: the finish reason may be repeated and never changes."""
@@ -145,12 +150,8 @@ class OpenAIChat(EventReader):
 
     def _draft(self) -> Draft:
         calls = [*self._calls, *([self._function_call] if self._function_call else [])]
-        made = tuple(
-            ToolCall(call.name, call.id, call.arguments.text(), self._profile.arguments_parsed) for call in calls
-        )
-        return self._drafted(
-            self._text.text(), made, self._reason or "", "provider-terminal" if self._ended else "gave-up:done"
-        )
+        proof = "provider-terminal" if self._ended else "gave-up:done"
+        return self._drafted(self._text.text(), calls, self._reason or "", proof)
 
     # --- one document
 
@@ -178,26 +179,24 @@ class OpenAIChat(EventReader):
         for call in a_list(message.get("tool_calls"), "tool_calls"):
             called = an_object(call, "a tool call")
             calls.append(_Call(_kind(called)))
-            _extend_call(calls[-1], called)
+            _extend_call(calls[-1], called, self._profile)
         if function_call := an_object(message.get("function_call"), "function_call"):
             calls.append(_Call("function"))
-            _extend(calls[-1], function_call, "arguments")
-        made = tuple(ToolCall(c.name, c.id, c.arguments.text(), self._profile.arguments_parsed) for c in calls)
+            _extend(calls[-1], function_call, "arguments", self._profile)
         text = a_string(message.get("content"), "content")
-        return self._drafted(text, made, choice["finish_reason"], "one-document", usage)
+        return self._drafted(text, calls, choice["finish_reason"], "one-document", usage)
 
     # --- both
 
-    def _drafted(
-        self, text: str, calls: tuple[ToolCall, ...], reason: str, proof: str, usage: Usage | None = None
-    ) -> Draft:
+    def _drafted(self, text: str, calls: list[_Call], reason: str, proof: str, usage: Usage | None = None) -> Draft:
         if reason != "stop" and not calls:  # OC13
             refuse(Signal.BAD_STOP, f"the finish reason is {short(reason)}, but no call arrived")
         # OC15
         profile = (f"profile:{self._profile_name}", *self._profile.gives_up) if self._profile_name else ()
+        parsed = self._profile.arguments_parsed
         return Draft(
             text=text,
-            tool_calls=calls,
+            tool_calls=tuple(ToolCall(c.name, c.id, c.arguments.text(), parsed or c.parsed) for c in calls),
             stop_reason=reason,
             usage=usage or Usage(self._asked, self._spent),
             evidence=(proof, "continuity:none", *profile),
@@ -267,16 +266,17 @@ def _kind(call: dict[str, Any]) -> str:
     return str(kind)
 
 
-def _extend_call(call: _Call, piece: dict[str, Any]) -> None:
+def _extend_call(call: _Call, piece: dict[str, Any], profile: Profile) -> None:
     found = a_string(piece.get("id"), "the id of a tool call")
     if found:
         if call.id not in (None, found):
             refuse(Signal.CONTRADICTION, lambda: f"one tool call has two ids, {short(call.id)} and {short(found)}")
         call.id = found
-    _extend(call, an_object(piece.get(call.kind), call.kind), "input" if call.kind == "custom" else "arguments")
+    key = "input" if call.kind == "custom" else "arguments"
+    _extend(call, an_object(piece.get(call.kind), call.kind), key, profile)
 
 
-def _extend(call: _Call, piece: dict[str, Any], key: str) -> None:
+def _extend(call: _Call, piece: dict[str, Any], key: str, profile: Profile) -> None:
     name = a_string(piece.get("name"), "the name of a tool")
     if name:
         if call.name not in ("", name):
@@ -284,6 +284,12 @@ def _extend(call: _Call, piece: dict[str, Any], key: str) -> None:
         call.name = name
     if not call.name:
         refuse(Signal.MISSING_KEY, "a tool call does not open with its name")
-    arguments = a_string(piece.get(key), key)
-    if arguments:
-        call.arguments.add(arguments)
+    value = piece.get(key)
+    whole = profile.argument_objects and isinstance(value, dict)  # MI6
+    arguments = dumps(value).decode() if whole else a_string(value, key)
+    if not arguments:
+        return
+    if call.parsed or (whole and call.arguments.text()):  # MI6
+        refuse(Signal.CONTRADICTION, "more came for a tool call whose arguments are one object")
+    call.parsed = whole
+    call.arguments.add(arguments)

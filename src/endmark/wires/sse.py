@@ -26,7 +26,7 @@ class EventStream:
         self._name = b""
         self._data: bytes | None = None  # the first data line of the event that has not ended
         self._more: list[bytes] | None = None  # its data lines, once there are two
-        self._event_ended = False  # the last line that ended was the one that ended an event
+        self._event_ended = False  # an event has ended, and since then only comments and empty lines have come
 
     @property
     def pending(self) -> bool:
@@ -35,7 +35,7 @@ class EventStream:
 
     @property
     def at_end(self) -> bool:
-        """Whether the last byte received is the one that ended an event, so that nothing stands after that event."""
+        """Whether nothing stands after the last event but whole comments and empty lines, which are no events (A4)."""
         return self._event_ended and not self._tail
 
     def feed(self, data: bytes) -> list[Event]:
@@ -72,10 +72,10 @@ class EventStream:
             if lines[0].startswith(_BOM):  # E1
                 lines[0] = lines[0][3:]
         events: list[Event] = []
-        name, first, dispatched = self._name, self._data, False
+        name, first, ended = self._name, self._data, self._event_ended
         for line in lines:
-            dispatched = False
             if line[:6] == b"data: ":
+                ended = False
                 if first is None:
                     first = line[6:]
                 else:
@@ -86,12 +86,13 @@ class EventStream:
                         first, self._more = b"\n".join(self._more), None
                     events.append((name, first))
                     first = None
-                    dispatched = True
+                    ended = True
                 name = b""
             else:
                 field, _, value = line.partition(b":")
                 if value[:1] == b" ":
                     value = value[1:]
+                ended = ended and not field  # a comment is nothing, the start of an event is something
                 if field == b"data":
                     if first is None:
                         first = value
@@ -103,7 +104,7 @@ class EventStream:
                     self._give_up(_unknown(field))
                     return events
         self._name, self._data = name, first
-        self._event_ended = dispatched
+        self._event_ended = ended
         return events
 
     def _add(self, first: bytes, value: bytes) -> None:
