@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from endmark.core import mc1, plan, proof
+from endmark.core.claims import Claims
 from endmark.core.decision import row_of
 from endmark.core.dsse import Verify
 from endmark.core.evidence import LEVELS, Level
@@ -29,7 +30,9 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One delivery of bytes, and what is known about it from outside the bytes.
 
     `job_id` was given beside the body; `seal` says that a witness form may be sealed here; `cap` is the largest body
-    accepted, in bytes; `evidence` is what whoever sealed the bytes knows beyond them; `verify` checks a signature.
+    accepted, in bytes; `evidence` is what whoever sealed the bytes here knows beyond them, and `claims` what somebody
+    says who sealed them elsewhere; `verify` checks a signature. `refused` is why `raw`, a capture, was not sealed: that
+    is recorded, and nothing else is done.
     """
 
     raw: bytes
@@ -38,6 +41,8 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     seal: bool = False
     cap: int = mc1.DEFAULT_CAP
     evidence: tuple[str, ...] = ()
+    claims: Claims | None = None
+    refused: Refused | None = None
     verify: Verify | None = None
 
 
@@ -60,9 +65,12 @@ class Intake:
         if delivery.job_id is not None and not plan.ID.fullmatch(delivery.job_id):
             raise ValueError("the job id given outside the body is not 1-128 of [A-Za-z0-9._:-]")
         body_sha256 = hashlib.sha256(raw).hexdigest()
+        if delivery.refused is not None:
+            return self._refuse(delivery.refused, delivery, body_sha256, where)
         try:
             proven = proof.prove(raw, delivery.cap, delivery.verify)
             proven_plan, level, evidence = _plan_in(proven, delivery)
+            claimed = _claimed(delivery.claims, body_sha256, proven)
         except Refused as refusal:
             return self._refuse(refusal, delivery, body_sha256, where)
         new = New(
@@ -76,7 +84,7 @@ class Intake:
             stmt_count=proven_plan.stmt_count,
             target=where,
             level=level.word,
-            evidence=(*evidence, *(word for word in delivery.evidence if word not in evidence)),
+            evidence=(*evidence, *(word for word in delivery.evidence if word not in evidence), *claimed),
             submitter=delivery.submitter,
         )
         known = self._ledger.by_job(proven_plan.job_id)
@@ -174,6 +182,21 @@ def _plan_in(proven: Proven, delivery: Delivery) -> tuple[Plan, Level, tuple[str
     if _GATES_OWN.search(value.job_id):
         raise refuse(Signal.BAD_ID, f"job_id is {value.job_id}; ids that end in .revert are the gate's own")
     return value, level, evidence
+
+
+def _claimed(claims: Claims | None, body_sha256: str, proven: Proven) -> tuple[str, ...]:
+    """CA11: words from outside, for the record. Raises Refused where they speak of other bytes."""
+    if claims is None:
+        return ()
+    if claims.envelope_sha256 != body_sha256:
+        raise Refused(
+            Signal.WRONG_VALUE,
+            proven.received_bytes,
+            proven.expected_bytes,
+            f"the evidence beside it speaks of other bytes, with the SHA-256 {claims.envelope_sha256[:12]}...; "
+            f"these have {body_sha256[:12]}...",
+        )
+    return claims.words
 
 
 def check_demands(proven_plan: Plan, level: Level, proven: Proven, options: Options) -> None:

@@ -1,5 +1,5 @@
 """A captured answer becomes an envelope, or is refused: the one place where a proof is made from a model's words
-(spec/seal.md, rules CA1-CA10).
+(spec/seal.md, rules CA1-CA11).
 
 Four things must agree: the transport saw the end of the body, the provider declared the answer finished, the answer is
 what was asked for and nothing else, and the model's own text says where it ends. Nothing is mended on the way.
@@ -110,6 +110,21 @@ class Sealed(msgspec.Struct, frozen=True, kw_only=True):
     def beside(self) -> tuple[str, ...]:
         """The evidence that the envelope does not carry itself, for the record of a job."""
         return self.evidence[1:]
+
+
+class NotSealed(msgspec.Struct, frozen=True):
+    """A capture that was refused, for the record: `Gate.submit` and `Gate.apply` write down the refusal, no more."""
+
+    raw: bytes
+    refused: AnswerRefused
+
+    def __bytes__(self) -> bytes:
+        return self.raw
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """No evidence."""
+        return ()
 
 
 def seal(

@@ -14,6 +14,7 @@ from tests.support.servers import postgres
 from tests.support.world import QUICK, World, clock, plan_bytes
 
 from endmark.apply_gate import ApplyGate, Delivery
+from endmark.core.plan import Plan
 from endmark.core.refusal import CannotTry, Refused
 from endmark.core.states import State
 from endmark.effects.postgres import PostgresTarget, Scratch
@@ -313,6 +314,7 @@ def test_an_approval_is_void_once_the_schema_moved(sqlite):
 def test_a_rehearsal_of_the_python_face_spends_no_id(sqlite):
     raw = plan_bytes("j1", UP, down=DOWN)
     proven, found = rehearse(raw, sqlite.target)
+    assert isinstance(proven.value, Plan)
     assert (proven.value.job_id, found.after_downs) == ("j1", found.before)
     assert sqlite.entry("j1") is None
     assert sqlite.deliver(raw).state == "applied"

@@ -44,6 +44,39 @@ def test_a_captured_text_is_sealed(run, tmp_path):
     assert answers.verdict().encode() in out
 
 
+MARKS = ["0-" + "a" * 32, "1-" + "b" * 32]
+
+
+def test_the_marks_that_were_asked_for_are_checked(run, tmp_path):
+    (tmp_path / "stream.sse").write_bytes(answers.chat_text(answers.verdict(marks=MARKS)))
+    (tmp_path / "bare.sse").write_bytes(answers.chat_text())
+    (tmp_path / "marks").write_text("\n".join(MARKS) + "\n")
+    code, out, _ = run("seal", "--wire", "openai-chat", "stream.sse", "--marks", "marks", "--evidence", "e.json")
+    assert (code, out[:4]) == (0, b"MC1 ")
+    assert "marks-echoed" in strictjson.loads((tmp_path / "e.json").read_bytes())["evidence"]
+    assert run("seal", "--wire", "openai-chat", "bare.sse")[0] == 0
+    assert run("seal", "--wire", "openai-chat", "bare.sse", "--marks", "marks")[:2] == (10, b"")
+    (tmp_path / "marks").write_text("\n".join(reversed(MARKS)))
+    assert run("seal", "--wire", "openai-chat", "stream.sse", "--marks", "marks")[:2] == (10, b"")
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a\n\nb", "a\r\n", "a\tb", b"\xff"])
+def test_a_file_that_holds_no_marks(run, tmp_path, text):
+    (tmp_path / "stream.sse").write_bytes(answers.chat_text())
+    (tmp_path / "marks").write_bytes(text if isinstance(text, bytes) else text.encode())
+    code, out, err = run("seal", "--wire", "openai-chat", "stream.sse", "--marks", "marks")
+    assert (code, out) == (2, b"")
+    assert b"--marks" in err
+
+
+def test_a_stop_at_a_sequence_is_normal_only_where_the_request_named_one(run, tmp_path):
+    raw = answers.messages_call(stop="stop_sequence")
+    (tmp_path / "stream.sse").write_bytes(raw)
+    seal = ("seal", "--wire", "anthropic", "--tool", "apply_schema", "stream.sse")
+    assert run(*seal)[:2] == (13, b"")
+    assert run(*seal, "--stop-sequences")[0] == 0
+
+
 @pytest.mark.parametrize(
     ("body", "options", "code"),
     [
@@ -69,11 +102,16 @@ def test_what_is_refused_gives_no_output_and_its_exit_code(run, tmp_path, body, 
         ["--wire", "telegraph", "x"],
         ["--tool", "apply_schema", "x"],
         ["--max-output-tokens", "5", "x"],
+        ["--stop-sequences", "x"],
+        ["--marks", "x", "x"],
+        ["--evidence", "e.json", "x"],
+        ["--wire", "openai-chat", "--tool", "apply_schema", "--marks", "marks", "x"],
         ["--wire", "openai-chat", "--max-output-tokens", "0", "x"],
     ],
 )
 def test_wrong_use_is_exit_2(run, tmp_path, arguments):
     (tmp_path / "x").write_bytes(CALL)
+    (tmp_path / "marks").write_text("a")
     code, out, _ = run("seal", *arguments)
     assert (code, out) == (2, b"")
 

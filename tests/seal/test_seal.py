@@ -404,3 +404,10 @@ def test_the_error_is_a_refusal_that_travels():
         assert (one.tool, one.received_bytes, one.expected_bytes) == (TOOL, 1882, None)
         assert one.signal == "no-terminal"
         assert one.for_model() == caught.for_model()
+
+
+def test_what_is_too_long_is_said_of_an_uncoded_body_in_its_own_words():
+    with pytest.raises(AnswerRefused) as refused:
+        seal(of_file(bytes(101), wire="openai-chat", limit=100), tool=TOOL)
+    assert refused.value.signal == "over-cap"
+    assert refused.value.detail == "101 bytes or more arrived, over the limit of 100"

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from typing import Self
 
     from endmark.apply_gate import Delivery, Options
+    from endmark.core.claims import Claims
     from endmark.core.dsse import Verify
     from endmark.core.plan import Plan
     from endmark.core.proof import Proven
     from endmark.effects.target import Progress, Rehearsal, Stop, Target
     from endmark.reconcile import Settled
-    from endmark.seal import Sealed
+    from endmark.seal import NotSealed, Sealed
 
 
 def check(
@@ -251,36 +252,39 @@ class Gate:
 
     def submit(
         self,
-        raw: bytes | Sealed,
+        raw: bytes | Sealed | NotSealed,
         *,
         job_id: str | None = None,
         target: str | Target | None = None,
         seal: bool = False,
         submitter: str | None = None,
+        claims: Claims | None = None,
         cap: int = mc1.DEFAULT_CAP,
     ) -> Job:
         """Prove `raw` and stage it, durably; with `seal`, a witness form is sealed here.
 
-        What `capture().seal()` made is taken as it is, and the record says what stood behind it.
+        What `capture().seal()` made is taken as it is, and the record says what stood behind it. `claims` are the words
+        of whoever sealed elsewhere: the record lists each as claimed.
 
         The job of an id that was delivered before, with the same bytes and target, is the one that stands; nothing is
         done. Raises Refused for anything not proven, after it was recorded (`refused.outcome` is the record), and
         CannotTry.
         """
-        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, cap=cap)
+        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, claims=claims, cap=cap)
         where = None if target is None else self.target(target)
         outcome, plan = self.doing.submit(delivery, where, self.options)
         return Job(self, _accepted(outcome), is_new=plan is not None)
 
     def apply(
         self,
-        raw: bytes | Sealed,
+        raw: bytes | Sealed | NotSealed,
         target: str | Target,
         *,
         job_id: str | None = None,
         seal: bool = False,
         submitter: str | None = None,
         approver: str | None = None,
+        claims: Claims | None = None,
         cap: int = mc1.DEFAULT_CAP,
     ) -> Outcome:
         """Prove `raw` and apply it to `target` at once: `approver` let it through beforehand.
@@ -288,7 +292,7 @@ class Gate:
         Raises as `submit` does; while the target cannot be locked nothing is recorded, and the same call may be made
         again.
         """
-        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, cap=cap)
+        delivery = self._delivery(raw, job_id=job_id, submitter=submitter, seal=seal, claims=claims, cap=cap)
         return _accepted(self.doing.apply(delivery, self.target(target), self.options, approver or "python"))
 
     def revert(self, job_id: str, target: str | Target, *, submitter: str | None = None) -> Job:
@@ -296,11 +300,12 @@ class Gate:
         outcome = self.doing.stage_revert(job_id, self.target(target), submitter or "python")
         return Job(self, _accepted(outcome))
 
-    def _delivery(self, raw: bytes | Sealed, **facts: Any) -> Delivery:
+    def _delivery(self, raw: bytes | Sealed | NotSealed, **facts: Any) -> Delivery:
         from endmark.apply_gate import Delivery
 
-        beside = () if isinstance(raw, bytes) else raw.beside
-        return Delivery(raw=bytes(raw), evidence=beside, verify=self._verify, **facts)
+        if not isinstance(raw, bytes):
+            facts |= {"evidence": raw.beside, "refused": getattr(raw, "refused", None)}
+        return Delivery(raw=bytes(raw), verify=self._verify, **facts)
 
     def job(self, job_id: str) -> Job:
         """The job of this id. Raises CannotTry when the ledger has none."""

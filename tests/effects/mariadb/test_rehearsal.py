@@ -33,8 +33,8 @@ DOWN = (
 
 def rehearse(world, statements, *, timeout=10.0, stop=lambda: None, **more):
     with world.target.open() as session:
-        assert isinstance(session, Rehearses)
         session.lock(0)
+        assert isinstance(session, Rehearses)
         return session.rehearse(work(statements, **more), timeout, stop)
 
 

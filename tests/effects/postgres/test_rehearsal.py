@@ -64,8 +64,8 @@ def target_of(database, mode):
 
 def rehearse(target, statements, *, timeout=10.0, stop=lambda: None, **more):
     with target.open() as session:
-        assert isinstance(session, Rehearses)
         session.lock(0)
+        assert isinstance(session, Rehearses)
         return session.rehearse(work(statements, **more), timeout, stop)
 
 

@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.faces import review
 from endmark.faces.api import Gate, Job
+from endmark.faces.cli.common import together
 from endmark.faces.config import SECONDS_MAX, Config, Overrides, Place, load
 from endmark.faces.interrupt import Interrupts, Terminated
 from endmark.faces.misuse import Misuse
@@ -37,17 +37,6 @@ class Seconds(click.FloatRange):
         if seconds != seconds:  # NaN is neither below nor above
             self.fail(f"{value!r} is not a number of seconds.", param, ctx)
         return seconds
-
-
-def together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Several options as one decorator."""
-
-    def decorate(function: Any) -> Any:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
-
-    return decorate
 
 
 LEDGER = together(

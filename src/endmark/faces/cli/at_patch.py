@@ -11,8 +11,8 @@ import msgspec
 from endmark.core.patch_outcome import PatchOutcome, Reviewed, of_refusal
 from endmark.core.policy import PolicyRefused
 from endmark.core.refusal import Refused
-from endmark.faces.cli.at_gate import LEDGER, make_state_folder, must_exist, settings, together
-from endmark.faces.cli.common import Result, at
+from endmark.faces.cli.at_gate import LEDGER, make_state_folder, must_exist, settings
+from endmark.faces.cli.common import Result, at, together
 from endmark.faces.cli.outputs import Outputs
 from endmark.faces.config import Config
 from endmark.faces.interrupt import Interrupts

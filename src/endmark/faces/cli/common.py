@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -20,6 +21,18 @@ from endmark.faces.output import OUR_FAULT, give_up, write
 from endmark.faces.terminal import is_terminal, paint, safe, say
 from endmark.faces.words import colour, facts, sentence
 from endmark.sources import files
+
+
+def together(*decorators: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator."""
+
+    def decorate(function: Any) -> Any:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
 
 JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of words.")
 FILE = click.argument("file", metavar="FILE|-")

@@ -11,7 +11,7 @@ import msgspec
 
 from endmark.core.patch_outcome import PatchOutcome
 from endmark.core.refusal import CannotTry
-from endmark.faces.cli.at_gate import together
+from endmark.faces.cli.common import together
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import safe, say
 
