@@ -1,4 +1,4 @@
-"""A captured answer on the command line: what stood behind it travels with the job, proven or as a claim."""
+"""A captured answer on the command line: what stood behind it travels with the job, proven or as a claim (CA11)."""
 
 import hashlib
 
@@ -59,6 +59,7 @@ def sealed(shell, *flags):
 
 
 def test_evidence_of_other_bytes_is_refused_and_spends_no_id(shell):
+    """CA11"""
     envelope = sealed(shell)
     shell.write("other.sse", answers.chat_call(answers.witness(statements=["CREATE TABLE customers (x)"])))
     other = shell.run("seal", *SEAL, "other.sse").out

@@ -163,9 +163,8 @@ def openai_chat():
     case(f"{wire}/calls_interleaved", two, sse(*interleaved), "two calls, piece by piece", "OC9")
     custom = {"index": 0, "id": "call_1", "type": "custom", "custom": {"name": "sql", "input": "SELECT 1"}}
     done = [chunk({"tool_calls": [custom]}), chunk({}, "tool_calls"), "[DONE]"]
-    case(
-        f"{wire}/custom", answer("tool_calls", "", [("sql", "call_1", "SELECT 1")]), sse(*done), "a custom tool", "OC9"
-    )
+    sql = answer("tool_calls", "", [("sql", "call_1", "SELECT 1")])
+    case(f"{wire}/custom", sql, sse(*done), "a custom tool", "OC9")
     old = [chunk({"function_call": {"name": "run", "arguments": "{"}}), chunk({"function_call": {"arguments": "}"}})]
     was = answer("function_call", "", [("run", None, "{}")])
     case(f"{wire}/function_call", was, sse(*old, chunk({}, "function_call"), "[DONE]"), "the older form", "OC10")
@@ -180,9 +179,8 @@ def openai_chat():
     case(f"{wire}/document_other", "wrong-type", dump(other), "a document of another kind", "OC14")
     capped = {"object": "chat.completion", "choices": [{"index": 0, "message": message, "finish_reason": "length"}]}
     case(f"{wire}/document_length", "bad-stop", dump(capped), "a document cut at the token limit", "OC14")
-    case(
-        f"{wire}/document_error", "bad-stop", dump({"error": {"code": 401, "message": "no"}}), "an error document", "A8"
-    )
+    denied = {"error": {"code": 401, "message": "no"}}
+    case(f"{wire}/document_error", "bad-stop", dump(denied), "an error document", "A8")
 
     def profile(name, expect, raw, comment, rule, which, **more):
         case(f"{wire}/{which}_{name}", expect, raw, comment, rule, wire=f"{wire}+{which}", **more)
@@ -208,23 +206,19 @@ def openai_chat():
     failed = chunk({"content": ""}, "error", error={"code": "server_error", "message": "gone"})
     profile("error", "bad-stop", sse(*hi, failed), "an error in a chunk", "A8", "openrouter")
 
-    def unplaced(*calls):
-        return [chunk({"tool_calls": [call]}) for call in calls]
-
     opening = {"id": "call_1", "type": "function", "function": {"name": "run", "arguments": '{"a":'}}
     second = {"id": "call_2", "type": "function", "function": {"name": "walk", "arguments": "[]"}}
     rest: dict[str, object] = {"id": "", "type": "", "function": {"name": "", "arguments": " 1}"}}
     stopped = called | {"stop_reason": "stop"}
-    one = sse(*unplaced(opening, rest), stop, "[DONE]")
-    both = sse(*unplaced(opening, rest, second), stop, "[DONE]")
+    first, then, last = (chunk({"tool_calls": [call]}) for call in (opening, rest, second))
+    one, both = sse(first, then, stop, "[DONE]"), sse(first, then, last, stop, "[DONE]")
     two = answer("stop", "", [("run", "call_1", '{"a": 1}'), ("walk", "call_2", "[]")])
     case(f"{wire}/call_without_index", "wrong-count", one, "a call that says no index", "OC9")
     profile("call", stopped, one, "a call without an index", "OC22", "gemini", evidence="gave-up:call-index")
-    profile("spelling", stopped, one, "arguments from an object", "OC22", "gemini",
-            evidence="gave-up:argument-spelling")  # fmt: skip
+    profile("spelling", stopped, one, "from an object", "OC22", "gemini", evidence="gave-up:argument-spelling")
     profile("calls", two, both, "two calls without an index", "OC22", "gemini")
-    profile("unnamed", "missing-key", sse(*unplaced(rest), stop), "it begins without a name", "OC22", "gemini")
-    profile("cut", "no-terminal", sse(*unplaced(opening, rest), stop), "cut before [DONE]", "OC22", "gemini")
+    profile("unnamed", "missing-key", sse(then, stop), "it begins without a name", "OC22", "gemini")
+    profile("cut", "no-terminal", sse(first, then, stop), "cut before [DONE]", "OC22", "gemini")
     blocks = [opened(index=1), piece('{"a":', 1), piece(" 1}", 1), opened("walk", 3, "call_2"), piece("[]", 3)]
     numbered = sse(*hi, *blocks, chunk({}, "tool_calls"), "[DONE]")
     with_text = two | {"text": "Hello", "stop_reason": "tool_calls"}
@@ -254,12 +248,9 @@ def responses():
         return {"id": "r1", "object": "response", "status": status, "error": None, "output": list(output)} | more
 
     created = {"type": "response.created", "response": state("in_progress", ())}
+    opening = item | {"content": [], "status": "in_progress"}
     text = [
-        {
-            "type": "response.output_item.added",
-            "output_index": 0,
-            "item": item | {"content": [], "status": "in_progress"},
-        },
+        {"type": "response.output_item.added", "output_index": 0, "item": opening},
         {"type": "response.content_part.added", **place, "part": part | {"text": ""}},
         {"type": "response.output_text.delta", **place, "delta": "Hel"},
         {"type": "response.output_text.delta", **place, "delta": "lo"},
@@ -368,19 +359,11 @@ def messages():
     said = answer("end_turn", "Hello")
     tool = {"type": "tool_use", "id": "t1", "name": "run", "input": {}, "text": ""}
     calling = [opens(**tool), delta("input_json_delta", partial_json="")]
-    streamed = [
-        *calling,
-        delta("input_json_delta", partial_json='{"b":1,'),
-        delta("input_json_delta", partial_json='"a":2}'),
-    ]
+    streamed = [*calling, *(delta("input_json_delta", partial_json=text) for text in ('{"b":1,', '"a":2}'))]
     called = answer("tool_use", "", [("run", "t1", '{"b":1,"a":2}')])
     bare = answer("tool_use", "", [("run", "t1", "{}")])
-    thinking = [
-        opens(type="thinking"),
-        delta("thinking_delta", thinking="hm"),
-        delta("signature_delta", signature="x"),
-        shut,
-    ]
+    thought = [delta("thinking_delta", thinking="hm"), delta("signature_delta", signature="x")]
+    thinking = [opens(type="thinking"), *thought, shut]
     second = [event | {"index": 1} for event in text]
     hands_over = [opens(type="fallback"), shut]
     taken_over = [event | {"index": 1} for event in hands_over]
