@@ -128,7 +128,7 @@ def http(quick: bool) -> Row:
         port = int(server.stdout.readline())
         ours, floor = [], []
         for _ in range(rounds):
-            swept = run(HttpTarget(url=f"http://127.0.0.1:{port}/"), data, "cuts,flips", cores)
+            swept = run(HttpTarget(url=f"http://127.0.0.1:{port}/"), data, "cuts,flips", cores, 512)
             ours.append(swept.tried / swept.seconds)
             floor.append(asks_a_second(port, data, swept.tried))
     finally:

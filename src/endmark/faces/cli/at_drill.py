@@ -121,9 +121,16 @@ def rules_of(given: dict[str, Any]) -> "Rules":
 
 
 def run(
-    target: "Target", body: "Body", given: dict[str, Any], *, default: str, verb: str, own_gate: bool = False
+    target: "Target",
+    body: "Body",
+    given: dict[str, Any],
+    *,
+    default: str,
+    verb: str,
+    own_gate: bool = False,
+    batch: int = 64,
 ) -> Result:
-    """One sweep, as the one result. Raises Misuse, CannotTry."""
+    """One sweep, as the one result. `batch`: faults between two controls. Raises Misuse, CannotTry."""
     from endmark.drills.report import document as made
     from endmark.drills.sweep.lanes import Job
     from endmark.drills.sweep.runner import Limits, sweep
@@ -143,7 +150,7 @@ def run(
         workers=_workers(job, given, total, own_gate),
         budget=given["budget"],
         state=None if given["state"] is None else Path(given["state"]),
-        batch=4096 if own_gate else 64,
+        batch=batch if not job.commands.is_any else 64,
     )
     meter = Meter()
     try:

@@ -86,7 +86,7 @@ def _own(gate: Any, payload: str, given: dict[str, Any], wire: str | None = None
             "endmark: no envelope: only cuts are tried; --faults flips shows what the digest of a bare plan leaves out."
         )
     target = GateTarget(gate=gate, wire=wire, tool=tool)
-    return at_drill.run(target, body, given, default=default, verb=gate, own_gate=True)
+    return at_drill.run(target, body, given, default=default, verb=gate, own_gate=True, batch=4096)
 
 
 @command.command("plan", cls=Verb)
@@ -165,7 +165,9 @@ def of_http(url: str, payload: str, wire: str | None, method: str, headers: tupl
     )
     if any(not name or any(mark in name + value for mark in "\r\n") for name, value in pairs):
         raise Misuse("--header: a name and a value were expected, as in 'Authorization: Bearer token'.")
-    return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts,shorts,fins", verb="http")
+    return at_drill.run(
+        target, at_drill.body_of(payload, given, wire), given, default="cuts,shorts,fins", verb="http", batch=512
+    )
 
 
 @command.command("client", cls=Verb)
