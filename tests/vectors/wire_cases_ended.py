@@ -128,7 +128,9 @@ def _candidates():
     usage = {"usageMetadata": {"promptTokenCount": 1}}
     for wire, framed in (("gemini", events), ("gemini-array", lambda *made: dump(list(made)))):
         case_ = f"{wire.replace('-', '_')}_two"
-        _case(wire, f"{case_}_document", said, dump(both), "two candidates", "G13", choices=2)
+        _case(wire, f"{case_}_document", said, dump(both), "two candidates", "G13")
+        half = response(candidate(0, "a", "STOP"), candidate(1, "b"))
+        _case(wire, f"{case_}_document_open", "bad-stop", dump(half), "the second has not stopped", "G13")
         _case(wire, case_, said, framed(first, second, usage), "one after the other", "G13", choices=2)
         _case(wire, f"{case_}_cut", "no-terminal", framed(first), "one of two", "G13", choices=2)
         _case(wire, f"{case_}_unasked", "wrong-count", framed(both), "two where one was asked for", "G13")

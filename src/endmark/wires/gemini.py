@@ -14,14 +14,16 @@ from endmark.wires.shapes import a_count, a_list, a_string, an_object
 from endmark.wires.sse import Event
 
 NORMAL = "STOP"  # G5
+_MOST = 1 << 16  # candidates of one document
 
 
 class _Turn:
     """The answer that responses add up to, whatever framing brings them. Each is one strict JSON object."""
 
-    def __init__(self, choices: int = 0) -> None:
-        """`choices`: how many candidates were asked for, where it only counts whether they ended; else 0."""
-        self._choices = choices
+    def __init__(self, least: int = 0, most: int = 1) -> None:
+        """`least` and `most`: how many candidates there must be, where it only counts whether they ended (G13)."""
+        self._least = least
+        self._most = most
         self._begun: dict[int, bool] = {}  # G13: whether each has stopped
         self._id: str | None = None
         self._text: list[str] = []
@@ -47,14 +49,14 @@ class _Turn:
 
     def _candidates(self, response: dict[str, Any]) -> list[dict[str, Any]]:
         """G4, or G13 where it only counts whether they ended."""
-        if self._choices:
+        if self._least:
             return [an_object(item, "a candidate") for item in a_list(response.get("candidates"), "candidates")]
         candidate = _only_candidate(response)
         return [] if candidate is None else [candidate]
 
     def _add(self, candidate: dict[str, Any]) -> None:
         index = candidate.get("index", 0)
-        if type(index) is not int or not 0 <= index < max(self._choices, 1):
+        if type(index) is not int or not 0 <= index < self._most:
             refuse(Signal.WRONG_COUNT, lambda: f"candidate {short(index)} was not asked for")
         if self._begun.get(index):  # G6
             refuse(Signal.BYTES_AFTER_END, f"more of candidate {index} came after the finish reason STOP")
@@ -66,7 +68,7 @@ class _Turn:
             refuse(Signal.BAD_STOP, lambda: f"the finish reason is {short(reason)}")
         self._begun[index] = bool(reason)
         stopped = sum(self._begun.values())
-        self.stopped = stopped == len(self._begun) and stopped >= self._choices
+        self.stopped = stopped == len(self._begun) and stopped >= self._least
 
     def _part(self, part: dict[str, Any]) -> None:
         """G7 G8: text, or a call with its arguments as an object. What the model thought is not its answer."""
@@ -130,12 +132,12 @@ def _only_candidate(response: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _turn(options: Options) -> _Turn:
-    return _Turn(max(options.choices, 1) if options.ended_only else 0)
+    return _Turn(options.choices, options.choices) if options.ended_only else _Turn()
 
 
 def _document(document: dict[str, Any], options: Options) -> Draft:
     """G12: a whole response, which says STOP itself."""
-    turn = _turn(options)
+    turn = _Turn(1, _MOST) if options.ended_only else _Turn()
     turn.add(document)
     if not turn.stopped:
         refuse(Signal.BAD_STOP, "the document holds no finish reason")
