@@ -109,7 +109,7 @@ def test_what_declares_the_end_waits_for_the_end_and_nothing_else_waits(name):
     shape = edges.shape_of_type(STREAMS[name][1])
     declared = edges.last_edge(body[: body.index(TERMINAL[name])], shape)
     hold = threading.Event()
-    held = Script(content_type=STREAMS[name][1], pieces=[body, b"\n"], hold=hold)
+    held = Script(content_type=STREAMS[name][1], pieces=[body, b"x"], hold=hold)
     with serving(held) as server, proxying(server.url, guard=True) as proxy, connect(proxy.url) as sock:
         sock.sendall(request(path))
         got = b""
