@@ -75,6 +75,14 @@ def test_what_an_answer_means_is_not_lost_by_its_connection_header(guard, ending
 # --- an upstream that answers early
 
 
+def _head(file):
+    """The lines of a request's head; nothing once the other side has closed."""
+    lines = []
+    while (line := file.readline()) not in (b"\r\n", b""):
+        lines.append(line)
+    return b"".join(lines) if line else b""
+
+
 class Early:
     """Answers the head of the first request, then goes on reading as HTTP/1.1 says: what comes is that one's body."""
 
@@ -101,7 +109,7 @@ class Early:
     def _serve(self, connection):
         with connection, connection.makefile("rb") as file:
             try:
-                while head := b"".join(iter(file.readline, b"\r\n")):
+                while head := _head(file):
                     early = b"X-Early" in head
                     size = self.size if early else 2
                     status = self.status if early else "200 OK"
