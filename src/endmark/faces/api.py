@@ -184,6 +184,20 @@ def _safe(url: str) -> str:
     return f"{scheme}{colon}..." if colon and scheme.isalnum() else "what was given"
 
 
+def target_on_record(identity: str) -> Target:
+    """The target of a job on record, by what is recorded alone. Raises CannotTry.
+
+    A user and a password are no part of that, and none is guessed: as another account the same plan, or its downs,
+    would do something else.
+    """
+    if not identity.startswith("sqlite:"):
+        raise CannotTry(
+            f"the job is for {identity}, and how to get in there was not kept. Nothing was done; name that database in "
+            "endmark.toml ([targets.NAME] with its url), or give target_of in Python, and call again."
+        )
+    return target_at(identity)
+
+
 class Gate:
     """The apply gate over one ledger.
 
@@ -217,7 +231,7 @@ class Gate:
             self._verify = keys.verifier(trusted_keys)
 
         self.options = options or Options()
-        self._target_of = target_of or target_at
+        self._target_of = target_of or target_on_record
         self._place = ledger_place(ledger)
         self.ledger = Ledger.open(self._place, create=create)
         self.doing = ApplyGate(

@@ -14,7 +14,7 @@ from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
 from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
-from endmark.faces.api import target_at
+from endmark.faces.api import target_at, target_on_record
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
 
@@ -119,17 +119,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return self._place(None, target, TargetTable(url=to), flags)
 
     def recorded(self, identity: str, flags: Overrides | None = None) -> Place:
-        """The target of a job on record. Raises Misuse, and CannotTry for one that nobody says how to get into.
-
-        A user and a password are no part of what is recorded, and none is guessed: as another account the same plan
-        would do something else.
-        """
+        """The target of a job on record. Raises Misuse, and CannotTry for one that nobody says how to get into."""
         place = self.place(identity, flags)
-        if place.name is None and not identity.startswith("sqlite:"):
-            raise CannotTry(
-                f"the job is for {identity}, which was typed with --to, and how to get in there was not kept. Nothing "
-                "was done; name that database in endmark.toml ([targets.NAME] with its url), and call again."
-            )
+        if place.name is None:
+            target_on_record(identity)
         return place
 
     def _places(self, flags: Overrides | None) -> Iterator[Place]:
@@ -181,13 +174,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return _target_at(url, key, table.allow_owner, scratch, self.environ)
 
     def target_of(self, identity: str) -> Target:
-        """The target of a job on record. Raises CannotTry (`recorded`)."""
+        """The target of a job on record: one with a name, which knows how to get in, else by what is recorded.
+
+        Raises CannotTry.
+        """
         for place in self._places(None):
             if place.target.identity == identity:
                 return place.target
-        if not identity.startswith("sqlite:"):
-            return self.recorded(identity).target
-        return target_at(identity)
+        return target_on_record(identity)
 
     @property
     def _folder(self) -> Path:
