@@ -11,7 +11,7 @@ import endmark
 from endmark.apply_gate import Options
 from endmark.core.evidence import Level
 from endmark.core.plan import Plan
-from endmark.faces import api
+from endmark.faces import targets
 
 PLAN = plan_bytes("job-1", STATEMENTS, down=["DROP TABLE invoices", "DELETE FROM invoices"])
 
@@ -143,7 +143,7 @@ def test_a_ledger_that_is_not_to_be_made(shell):
 
 def test_urls_keep_passwords_to_themselves():
     with pytest.raises(endmark.CannotTry) as caught:
-        api.target_at("oracle://u:secret@h/d")
+        targets.target_at("oracle://u:secret@h/d")
     assert "secret" not in caught.value.detail
 
 

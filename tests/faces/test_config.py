@@ -8,9 +8,9 @@ from tests.support.world import make_database, query, witness_bytes
 
 from endmark.core.evidence import Level
 from endmark.core.refusal import CannotTry
-from endmark.faces.api import target_on_record
 from endmark.faces.config import Overrides, load
 from endmark.faces.misuse import Misuse
+from endmark.faces.targets import target_on_record
 
 
 def read(folder, text, environ=None, **flags):

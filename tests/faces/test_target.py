@@ -87,7 +87,7 @@ def test_a_password_is_never_said(shell, url):
 def test_without_psycopg_it_says_what_to_install():
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from endmark.faces.api import target_at\n"
+        "from endmark.faces.targets import target_at\n"
         "from endmark.core.refusal import CannotTry\n"
         "try: target_at('postgresql://u@h/d')\n"
         "except CannotTry as fault: print(fault)"

@@ -11,7 +11,8 @@ import pytest
 from endmark.apply_gate import Options
 from endmark.core.evidence import Level
 from endmark.core.refusal import CannotTry, Refused
-from endmark.faces.api import Gate, target_at
+from endmark.faces.api import Gate
+from endmark.faces.targets import target_at
 
 ONE = ["CREATE TABLE made (x)"]
 

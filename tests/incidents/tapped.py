@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from endmark.faces.api import target_at
+from endmark.faces.targets import target_at
 
 
 class Tapped:

@@ -14,9 +14,9 @@ from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
 from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
-from endmark.faces.api import target_at, target_on_record
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
+from endmark.faces.targets import target_at, target_on_record
 
 FILE = "endmark.toml"
 SECONDS_MAX = 1_000_000
