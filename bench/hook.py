@@ -19,8 +19,8 @@ from endmark.core import intoto, merge_message
 from endmark.effects.git import Gate, Git, hooks, open_repository, read_change
 from endmark.effects.git.program import Running
 from endmark.faces import guard
-from endmark.patch_case import Case, change_of, read_place
 from endmark.sources import keys
+from endmark.steps.patch_case import Case, change_of, read_place
 
 _FILES = 10_000
 _FOLDERS = 100

@@ -24,9 +24,9 @@ from endmark.faces.patches import Patches
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, NewDecision, NewReview
-from endmark.patch_case import read_case, read_place
 from endmark.patch_gate import PatchGate, records_sha
-from endmark.reviewing import Reviewers, Reviewing
+from endmark.steps.patch_case import read_case, read_place
+from endmark.steps.reviewing import Reviewers, Reviewing
 
 _ENDMARK = [sys.executable, "-m", "endmark"]
 _POLICY = '[branches.{branch}]\npolicy = "p1"\nreviewers = [{names}]\nmax_diff_bytes = 100000000\n{reviewers}'

@@ -17,7 +17,7 @@ SRC = ROOT / "src" / "endmark"
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 CONTRACTS = {contract["id"]: contract for contract in CONFIG["tool"]["importlinter"]["contracts"]}
 
-ROOMS = {"faces", "drills", "sources", "wires", "effects", "ledger", "core"}
+ROOMS = {"faces", "drills", "steps", "sources", "wires", "effects", "ledger", "core"}
 DOINGS = {
     "apply_gate.py",
     "patch_gate.py",
@@ -27,15 +27,7 @@ DOINGS = {
     "reconcile.py",
     "reconcile_patches.py",
 }
-SHARED_STEPS = {"seal.py", "settle.py", "intake.py", "merging.py", "patch_case.py", "reviewing.py"} | {
-    "applying.py",
-    "rehearsing.py",
-    "backing.py",
-    "undoing.py",
-    "approving.py",
-    "restoring.py",
-    "treatment.py",
-}
+SHARED_STEPS = {"seal.py"}
 DOORS = {"__init__.py", "__main__.py", "py.typed"}
 JSON_READER = SRC / "core" / "strictjson.py"
 LONGEST = 450

@@ -11,9 +11,6 @@ from datetime import datetime
 
 import msgspec
 
-from endmark import approving, undoing
-from endmark.applying import Applying, must_get, void
-from endmark.approving import SELF_APPROVED
 from endmark.core import plan, proof
 from endmark.core.evidence import Level
 from endmark.core.outcome import Outcome
@@ -21,12 +18,15 @@ from endmark.core.plan import Plan
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import State
 from endmark.effects.target import Progress, Session, Stop, Target
-from endmark.intake import Delivery, Intake, still_good_enough
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved, New
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import STANDS, check_free
-from endmark.treatment import Options
+from endmark.steps import approving, undoing
+from endmark.steps.applying import Applying, must_get, void
+from endmark.steps.approving import SELF_APPROVED
+from endmark.steps.intake import Delivery, Intake, still_good_enough
+from endmark.steps.settle import STANDS, check_free
+from endmark.steps.treatment import Options
 
 __all__ = ["ApplyGate", "Delivery", "Options"]
 

@@ -21,9 +21,9 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
-from endmark.merging import settle_merges, stands_merged
-from endmark.patch_case import Case, Place, read_case
-from endmark.reviewing import COMPLETE, Reviewing
+from endmark.steps.merging import settle_merges, stands_merged
+from endmark.steps.patch_case import Case, Place, read_case
+from endmark.steps.reviewing import COMPLETE, Reviewing
 
 __all__ = ["NoSuchReviewer", "PatchGate", "records_sha"]
 

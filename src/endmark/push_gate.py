@@ -22,7 +22,7 @@ from endmark.effects.git import Gate, read_commit, refs
 from endmark.effects.git.change import read_change_of
 from endmark.effects.git.merge import check_tip
 from endmark.effects.git.objects import read_everywhere, unreadable
-from endmark.patch_case import APPROVED, Case, Place, change_of, check_who_decides, policy_in, policy_of
+from endmark.steps.patch_case import APPROVED, Case, Place, change_of, check_who_decides, policy_in, policy_of
 
 CANARY = "refs/heads/endmark-canary-"
 """No branch of this name may ever be made: by trying, an installed guard is tested."""

@@ -16,7 +16,7 @@ from endmark.effects.target import InDoubt, Partial, Stepwise, Stop, Target
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import last_word, remove_half_a_backup, settle, settle_partial
+from endmark.steps.settle import last_word, remove_half_a_backup, settle, settle_partial
 
 
 class Left(msgspec.Struct, frozen=True):

@@ -13,8 +13,8 @@ from endmark.effects.git import Gate
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
-from endmark.merging import merged_all_the_same, settle_merges
-from endmark.patch_case import policy_of
+from endmark.steps.merging import merged_all_the_same, settle_merges
+from endmark.steps.patch_case import policy_of
 
 GRACE = timedelta(seconds=60)
 """How much longer than its policy lets a reviewer take it is waited before whoever asked counts as dead."""

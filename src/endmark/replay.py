@@ -18,8 +18,8 @@ from endmark.effects.git import Gate, read_blocks
 from endmark.effects.git.shown import Block
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry, NewReview, ReviewEntry
-from endmark.patch_case import Case, read_again
-from endmark.reviewing import COMPLETE, Reviewing
+from endmark.steps.patch_case import Case, read_again
+from endmark.steps.reviewing import COMPLETE, Reviewing
 
 Progress = Callable[[int, int], None]
 """Told (done, total) of repetitions."""

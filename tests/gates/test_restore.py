@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from tests.support.world import MODES, QUICK, World, clock, plan_bytes, query
 
-from endmark import restoring
 from endmark.core.refusal import CannotTry
 from endmark.effects.target import Failed
+from endmark.steps import restoring
 
 UP = ["CREATE TABLE a (x INTEGER)", "UPDATE users SET name = 'gone'"]
 

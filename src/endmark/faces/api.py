@@ -73,11 +73,11 @@ def rehearse(
     Raises Refused for what is not proven or does not fit the target, Failed for what would not go through (nothing of
     it stands), and CannotTry.
     """
-    from endmark import rehearsing
     from endmark.core.plan import Plan
     from endmark.effects.target import Work
-    from endmark.intake import check_demands
-    from endmark.treatment import Options
+    from endmark.steps import rehearsing
+    from endmark.steps.intake import check_demands
+    from endmark.steps.treatment import Options
 
     options = options or Options()
     proven = check(raw, cap=cap, trusted_keys=trusted_keys)
@@ -303,7 +303,7 @@ class Job:
     @property
     def rehearsal(self) -> dict[str, Any] | None:
         """What its last rehearsal found, or None."""
-        from endmark.rehearsing import last
+        from endmark.steps.rehearsing import last
 
         return last(self._gate.ledger, self.outcome.attempt_id or "")
 

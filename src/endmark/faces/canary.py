@@ -11,9 +11,9 @@ from endmark.core.refusal import CannotTry, Refused
 from endmark.effects.git import Gate, hooks
 from endmark.effects.git import refs as git_refs
 from endmark.effects.git.repository import Repository
-from endmark.patch_case import policy_in, policy_of
 from endmark.push_gate import CANARY, IS_CANARY
 from endmark.sources.keys import verifier
+from endmark.steps.patch_case import policy_in, policy_of
 
 _TIMEOUT = 120.0
 _SAID = 300  # characters of git's words that are repeated

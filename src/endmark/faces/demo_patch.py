@@ -15,10 +15,10 @@ from endmark.core.refusal import Refused
 from endmark.effects.git import Gate, Git, open_repository, read_change, read_commit
 from endmark.faces.api import now
 from endmark.ledger.book import Ledger
-from endmark.patch_case import read_place
 from endmark.patch_gate import PatchGate
-from endmark.reviewing import Reviewers, Reviewing
 from endmark.sources.keys import verifier
+from endmark.steps.patch_case import read_place
+from endmark.steps.reviewing import Reviewers, Reviewing
 
 REPOSITORY = "shop.git"
 VERSION = "gate-2026-07"

@@ -18,10 +18,10 @@ from endmark.faces.books import ledger_place
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_outcomes import outcome_of
-from endmark.merging import How, Sign, merge_passed, statement
-from endmark.patch_case import Place, policy_in, read_again, read_place
 from endmark.patch_gate import PatchGate
-from endmark.reviewing import Reviewers, Reviewing
+from endmark.steps.merging import How, Sign, merge_passed, statement
+from endmark.steps.patch_case import Place, policy_in, read_again, read_place
+from endmark.steps.reviewing import Reviewers, Reviewing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

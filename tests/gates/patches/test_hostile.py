@@ -12,7 +12,7 @@ from tests.incidents import repair
 
 from endmark.core import strictjson
 from endmark.core.refusal import Refused
-from endmark.patch_case import read_case
+from endmark.steps.patch_case import read_case
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.gates.patches.world import World, command, policy
 from endmark.core.refusal import CannotTry
 from endmark.effects.git import Gate, open_repository
 from endmark.reconcile_patches import reconcile_patches
-from endmark.reviewing import Reviewing
+from endmark.steps.reviewing import Reviewing
 
 VERBS = ["review", "decide", "merge"]
 
@@ -171,7 +171,7 @@ def test_a_fail_that_came_while_a_merge_was_unrecorded_is_an_alarm(world, monkey
 
 def test_reviews_that_nobody_will_answer(world, monkeypatch):
     with monkeypatch.context() as patch:
-        crash(patch, "endmark.reviewing.Reviewing.answer")
+        crash(patch, "endmark.steps.reviewing.Reviewing.answer")
         with pytest.raises(KeyboardInterrupt):
             world.review()
     ((one,),) = [world.book.reviews(entry.decision_id) for entry in world.decisions()]

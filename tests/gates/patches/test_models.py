@@ -10,7 +10,7 @@ from tests.support.server import CHUNK_FIN, CHUNKED, RST, STALL, Script, serving
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.git import read_blocks
-from endmark.patch_case import read_case
+from endmark.steps.patch_case import read_case
 
 PROVIDERS = ["openai", "anthropic"]
 

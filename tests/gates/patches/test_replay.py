@@ -10,8 +10,8 @@ from tests.gates.patches.world import START, command, policy, shown
 from tests.support.server import Script, serving
 
 from endmark.core.refusal import CannotTry
-from endmark.patch_case import policy_in
 from endmark.replay import Replay
+from endmark.steps.patch_case import policy_in
 
 TWO = {"tests": command(), "security": command("security")}
 

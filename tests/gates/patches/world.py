@@ -16,10 +16,10 @@ from endmark.effects.git import Gate, Git, Person, open_repository
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_outcomes import outcome_of
-from endmark.merging import How, merge_passed, settle_merges
-from endmark.patch_case import read_case, read_place
 from endmark.patch_gate import PatchGate
-from endmark.reviewing import Reviewers, Reviewing
+from endmark.steps.merging import How, merge_passed, settle_merges
+from endmark.steps.patch_case import read_case, read_place
+from endmark.steps.reviewing import Reviewers, Reviewing
 
 VERSION = "gate-2026-07"
 SCRIPT = Path(__file__).with_name("reviewer.py").read_bytes()

@@ -16,8 +16,8 @@ from endmark.core import intoto, merge_message
 from endmark.effects.git import Gate, Git, hooks, open_repository, read_change
 from endmark.faces import cli
 from endmark.ledger.entry import stamp
-from endmark.patch_case import Case, change_of, read_place
 from endmark.sources import keys
+from endmark.steps.patch_case import Case, change_of, read_place
 
 POLICY = b"""\
 [branches.main]

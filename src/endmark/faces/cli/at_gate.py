@@ -8,7 +8,6 @@ from typing import Any
 import click
 import msgspec
 
-from endmark.approving import check_person
 from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.faces import review
@@ -20,6 +19,7 @@ from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, ask, safe, say
 from endmark.faces.words import sentence
 from endmark.reconcile import Settled
+from endmark.steps.approving import check_person
 
 NOT_WAITING = "Nothing was done: the job is not waiting for anybody."
 

@@ -10,7 +10,7 @@ from endmark.effects.git import Git, hooks, open_repository
 from endmark.faces import canary
 from endmark.faces.cli.common import JSON, Group, Result, Verb
 from endmark.faces.misuse import Misuse
-from endmark.patch_case import policy_in
+from endmark.steps.patch_case import policy_in
 
 REPO = click.option("--repo", metavar="DIR", default=".", help="The repository (default: this one).")
 

@@ -17,7 +17,7 @@ from endmark.faces.cli.common import FILE, JSON, Result, Verb, at, read
 from endmark.faces.interrupt import Interrupts
 from endmark.faces.terminal import safe
 from endmark.faces.words import many
-from endmark.rehearsing import facts
+from endmark.steps.rehearsing import facts
 
 
 @click.command("rehearse", cls=Verb)

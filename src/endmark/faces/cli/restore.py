@@ -5,7 +5,6 @@ import os
 import click
 import msgspec
 
-from endmark import restoring
 from endmark.core.decision import Next
 from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
@@ -16,6 +15,7 @@ from endmark.faces.cli.at_gate import LEDGER, YES, Seconds, open_to_write, overr
 from endmark.faces.cli.common import JSON, Verb, at
 from endmark.faces.interrupt import Terminated
 from endmark.faces.terminal import ask, safe, say
+from endmark.steps import restoring
 
 
 @click.command("restore", cls=Verb)

@@ -16,7 +16,7 @@ from endmark.faces.review import ADVISORY, rehearsal_lines, statement_lines
 from endmark.faces.terminal import safe
 from endmark.faces.words import many, sentence
 from endmark.ledger.entry import Entry, Event
-from endmark.rehearsing import REHEARSED
+from endmark.steps.rehearsing import REHEARSED
 
 # What was refused has no plan: its bytes, where they are kept, prove nothing.
 _UNPROVEN = frozenset({State.RECEIVED, *MOVES[State.RECEIVED]} - {State.STAGED})

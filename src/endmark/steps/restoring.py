@@ -14,7 +14,7 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry
 from endmark.ledger.outcomes import outcome_of
 from endmark.ledger.queries import PUT_BACK, with_revert
-from endmark.settle import BACKED_UP, check_free
+from endmark.steps.settle import BACKED_UP, check_free
 
 PUTTING_BACK = "restoring"  # the event before the first page is written
 

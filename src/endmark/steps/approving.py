@@ -6,7 +6,7 @@ from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, stamp
-from endmark.treatment import Options
+from endmark.steps.treatment import Options
 
 SELF_APPROVED = "self-approved"
 

@@ -21,7 +21,7 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, New
 from endmark.ledger.outcomes import outcome_of
 from endmark.ledger.queries import with_revert
-from endmark.treatment import Options
+from endmark.steps.treatment import Options
 
 _GATES_OWN = re.compile(r"\.revert(?:\.[0-9]+)?\Z")
 

@@ -5,8 +5,6 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
-from endmark import approving, backing, rehearsing
-from endmark.approving import SELF_APPROVED
 from endmark.core.evidence import REHEARSED, UNDONE_BY_DOWNS
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
@@ -27,8 +25,10 @@ from endmark.effects.target import (
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved, stamp
 from endmark.ledger.outcomes import outcome_of
-from endmark.settle import check_free, last_word, partial_outcome, settle, unsettled
-from endmark.treatment import Options
+from endmark.steps import approving, backing, rehearsing
+from endmark.steps.approving import SELF_APPROVED
+from endmark.steps.settle import check_free, last_word, partial_outcome, settle, unsettled
+from endmark.steps.treatment import Options
 
 _LEDGER_GONE = "the ledger's file was removed or replaced meanwhile"
 _ROWS_KEPT = 256  # statements whose changed rows the ledger repeats; the receipt has them all

@@ -22,7 +22,7 @@ from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_entry import DecisionEntry, DecisionMoved, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.ledger.patch_queries import MERGING
-from endmark.patch_case import APPROVED, Case, Place, change_of, read_case
+from endmark.steps.patch_case import APPROVED, Case, Place, change_of, read_case
 
 if TYPE_CHECKING:
     from endmark.core import intoto

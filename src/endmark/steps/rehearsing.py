@@ -10,7 +10,7 @@ from endmark.core.states import State
 from endmark.effects.target import Failed, Rehearsal, Rehearses, Session, Stop, Work
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Moved
-from endmark.treatment import Options
+from endmark.steps.treatment import Options
 
 REHEARSED = "rehearsed"  # the event
 BY = "rehearsal"  # who declines what it found

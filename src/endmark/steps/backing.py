@@ -9,8 +9,8 @@ from endmark.effects import command
 from endmark.effects.target import Progress, Reachable, Session, Stop, Target
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry
-from endmark.settle import BACKED_UP, BACKING_UP
-from endmark.treatment import Options
+from endmark.steps.settle import BACKED_UP, BACKING_UP
+from endmark.steps.treatment import Options
 
 _PASSWORDS = ("PGPASSWORD", "MYSQL_PWD")  # of the caller's, where the target's URL holds none
 

@@ -16,7 +16,7 @@ from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.core.states import Review
 from endmark.effects.git import Block, Gate, read_file
 from endmark.ledger.patch_entry import Answer
-from endmark.patch_case import Case, Place
+from endmark.steps.patch_case import Case, Place
 
 COMPLETE = frozenset({Review.PASS, Review.FAIL})
 _FILES_MOST = 16 * 1024 * 1024  # bytes of one file that a command brings along
