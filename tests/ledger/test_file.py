@@ -18,6 +18,8 @@ from endmark.core.states import State
 from endmark.ledger import file, schema
 from endmark.ledger.book import Ledger
 
+NEWEST = schema.MIGRATIONS[-1][0]
+
 
 def files(folder):
     """Every file below, with its bytes; of shared memory, where connections leave their locks, only the name."""
@@ -60,7 +62,7 @@ def test_a_new_one(path):
         assert ledger.store.connection.execute("PRAGMA synchronous").fetchone() == (2,)
         assert ledger.store.connection.isolation_level is None
         assert ledger.verify().ok
-    assert identity(path) == (int.from_bytes(b"endm", "big"), 1, "wal")
+    assert identity(path) == (int.from_bytes(b"endm", "big"), NEWEST, "wal")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [file.name for file in path.parent.iterdir()] == ["ledger.db"]
 
@@ -279,16 +281,16 @@ def test_another_application_that_crashed(path, tmp_path_factory):
 def test_a_newer_version(path):
     open_book(path).close()
     with closing(raw(path)) as connection:
-        connection.execute("PRAGMA user_version=2")
+        connection.execute(f"PRAGMA user_version={NEWEST + 1}")
     detail = refusal(path)
-    assert "it has version 2; expected version 1 or older" in detail
+    assert f"it has version {NEWEST + 1}; expected version {NEWEST} or older" in detail
     assert "use a newer endmark" in detail
 
 
 def test_a_newer_version_that_stands_only_in_the_wal(path):
     with open_book(path), closing(raw(path)) as connection:
-        connection.execute("PRAGMA user_version=2")
-        assert "it has version 2" in refusal(path)
+        connection.execute(f"PRAGMA user_version={NEWEST + 1}")
+        assert f"it has version {NEWEST + 1}" in refusal(path)
 
 
 def test_read_only(path, monkeypatch):
@@ -372,24 +374,23 @@ def test_no_shared_memory(path, monkeypatch):
 
 # --- migrations
 
+NEXT = (NEWEST + 1, ("ALTER TABLE attempts ADD COLUMN branch TEXT", "DROP TRIGGER target_stays"))
+AFTER_NEXT = (NEWEST + 2, ("CREATE TABLE comments (n INTEGER PRIMARY KEY) ",))
+
 
 def versions(monkeypatch, *more):
     monkeypatch.setattr(file, "MIGRATIONS", [*schema.MIGRATIONS, *more])
 
 
-SECOND = (2, ("ALTER TABLE attempts ADD COLUMN branch TEXT", "DROP TRIGGER target_stays"))
-THIRD = (3, ("CREATE TABLE comments (n INTEGER PRIMARY KEY) ",))
-
-
 def test_an_older_version_is_brought_up(path, monkeypatch):
     with open_book(path) as ledger:
         entry = book_with(ledger, State.STAGED)
-    versions(monkeypatch, SECOND, THIRD)
+    versions(monkeypatch, NEXT, AFTER_NEXT)
     with Ledger.open(path, create=False) as ledger:
         assert ledger.get(entry.attempt_id) == entry
         assert ledger.store.connection.execute("SELECT branch FROM attempts").fetchall() == [(None,)]
         assert ledger.store.connection.execute("SELECT * FROM comments").fetchall() == []
-    assert identity(path)[1] == 3
+    assert identity(path)[1] == NEWEST + 2
     before = dump(path)
     Ledger.open(path, create=False).close()
     assert dump(path) == before
@@ -402,13 +403,13 @@ def test_version_zero_is_brought_up(path):
     with Ledger.open(path, create=False) as ledger:
         book_with(ledger, State.STAGED)
         assert ledger.verify().ok
-    assert identity(path)[1] == 1
+    assert identity(path)[1] == NEWEST
 
 
 def test_a_new_file_goes_through_every_version(path, monkeypatch):
-    versions(monkeypatch, SECOND, THIRD)
+    versions(monkeypatch, NEXT, AFTER_NEXT)
     open_book(path).close()
-    assert identity(path)[1] == 3
+    assert identity(path)[1] == NEWEST + 2
 
 
 @pytest.mark.parametrize("broken", ["CREATE TABLE attempts (x)", "nonsense", "SELECT RAISE(ABORT, 'x')"])
@@ -416,11 +417,11 @@ def test_a_migration_that_fails_changes_nothing(path, monkeypatch, broken):
     with open_book(path) as ledger:
         book_with(ledger, State.STAGED)
     before = dump(path)
-    versions(monkeypatch, SECOND, (3, ("CREATE TABLE a (x)", broken)))
+    versions(monkeypatch, NEXT, (NEWEST + 2, ("CREATE TABLE a (x)", broken)))
     assert "SQLite says" in refusal(path)
     monkeypatch.undo()
     assert dump(path) == before
-    assert identity(path)[1] == 1
+    assert identity(path)[1] == NEWEST
     with Ledger.open(path, create=False) as ledger:
         assert ledger.verify().ok
 

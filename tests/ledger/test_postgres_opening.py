@@ -109,14 +109,15 @@ def test_many_make_it_at_once(url):
         assert (failures, ledger.verify().problems, len(ledger.page(10))) == ([], (), 6)
 
 
-SECOND = (2, ("ALTER TABLE @.attempts ADD COLUMN branch text", "CREATE TABLE @.comments (n bigint)"))
+NEWEST = schema.MIGRATIONS[-1][0]
+NEXT = (NEWEST + 1, ("ALTER TABLE @.attempts ADD COLUMN branch text", "CREATE TABLE @.comments (n bigint)"))
 
 
 def test_an_older_version_is_brought_up_by_one(url, monkeypatch):
     place = f"{url}?schema=older"
     with Ledger.open(place, create=True) as ledger:
         entry = book_with(ledger, State.STAGED)
-    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, SECOND])
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, NEXT])
     opened = []
     threads = [threading.Thread(target=lambda: opened.append(Ledger.open(place, create=False))) for _ in range(4)]
     for thread in threads:
@@ -124,19 +125,19 @@ def test_an_older_version_is_brought_up_by_one(url, monkeypatch):
     for thread in threads:
         thread.join()
     assert [ledger.get(entry.attempt_id) for ledger in opened] == [entry] * 4
-    assert opened[0].store.ask("SELECT version FROM ledger_version") == [(2,)]
+    assert opened[0].store.ask("SELECT version FROM ledger_version") == [(NEWEST + 1,)]
     assert opened[0].store.ask("SELECT branch FROM attempts") == [(None,)]
     for ledger in opened:
         ledger.close()
     monkeypatch.undo()
-    assert "it has version 2; expected version 1 or older; nothing was changed" in refusal(place)
+    assert f"it has version {NEWEST + 1}; expected version {NEWEST} or older; nothing was changed" in refusal(place)
 
 
 def test_a_migration_that_fails_changes_nothing(url, monkeypatch):
     place = f"{url}?schema=failing"
     Ledger.open(place, create=True).close()
     before = schemas(url)
-    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, (2, (*SECOND[1], "SELECT 1 / 0"))])
+    monkeypatch.setattr(schema, "MIGRATIONS", [*schema.MIGRATIONS, (NEWEST + 1, (*NEXT[1], "SELECT 1 / 0"))])
     assert "division by zero" in refusal(place, create=False)
     assert schemas(url) == before
 

@@ -239,7 +239,7 @@ def test_nothing_is_overwritten(ledger, stranger):
     assert ledger.by_job("one") == entry
 
 
-@pytest.mark.parametrize("table", ledgers.TABLES)
+@pytest.mark.parametrize("table", sorted({*ledgers.TABLES} - {"counts"}))  # those are no evidence
 def test_nothing_is_taken_away(ledger, stranger, table):
     for sql in (f"DELETE FROM {table}", f"TRUNCATE {table} CASCADE"):
         with refused(stranger, "never deleted"):
@@ -344,7 +344,7 @@ def test_the_schema_of_this_version():
     """When it changes, perhaps because MOVES or Signal did: first a migration, if a version is out, then this line."""
     text = "\n".join(statement for _, statements in schema.MIGRATIONS for statement in statements)
     assert (
-        hashlib.sha256(text.encode()).hexdigest() == "2dbc86e4802b8bc327a8b90920a006d980ed77573a4d95ea4f1b7a3e8f38fe94"
+        hashlib.sha256(text.encode()).hexdigest() == "7a0e9fcf3456422109570c09c91e3a7b874efc9dded7f410d9e8261ffecf4bd2"
     )
 
 

@@ -437,5 +437,6 @@ def test_writers_go_on_meanwhile(path):
 
 def test_the_rules_made_are_the_rules_found(path):
     with closing(raw(path)) as connection:
-        made = sum(len(statements) for _, statements in schema.MIGRATIONS)
+        steps = [step for _, statements in schema.MIGRATIONS for step in statements]
+        made = sum(step.startswith("CREATE") for step in steps)
         assert len(rules_of(connection)) == made

@@ -24,6 +24,8 @@ _EVENTS = (
 )
 
 
+_KEPT = tuple(state.value for state in State if state is not State.RECEIVED)
+_NEWEST = 2**63 - 1
 _STATES = {word.value: word.value for kind in (State, Review, Decision) for word in kind}
 _Value = TypeVar("_Value")
 
@@ -82,11 +84,18 @@ class Queries:
 
         The last id of one page is the `before` of the next; an unknown one gives an empty page.
         """
-        where, values = _where(state, target)
+        first = _NEWEST
         if before is not None:
-            where += " AND n < (SELECT n FROM attempts WHERE attempt_id = ?)"
-            values = (*values, before)
-        return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n DESC LIMIT ?", *values, limit)
+            found = self.ask(lambda row: int(row[0]), "SELECT n FROM attempts WHERE attempt_id = ?", before)
+            first = found[0] if found else 0
+        if state is None and target is not None:  # the index has them by state: the newest of each, then of those
+            each = "SELECT n FROM (SELECT n FROM attempts WHERE target = ? AND state = ? AND n < ? {}) AS {}"
+            newest = "ORDER BY n DESC LIMIT ?"
+            among = " UNION ALL ".join(each.format(newest, word) for word in _KEPT)
+            values = tuple(itertools.chain.from_iterable((target, word, first, limit) for word in _KEPT))
+            return self.ask(entry_of, f"{_SELECT}WHERE n IN ({among}) {newest}", *values, limit)
+        where, names = _where(state, target)
+        return self.ask(entry_of, f"{_SELECT}WHERE {where} AND n < ? ORDER BY n DESC LIMIT ?", *names, first, limit)
 
     def stands(self) -> bool:
         """Whether what was opened still stands at its place: not removed, not replaced."""

@@ -11,6 +11,7 @@ from endmark.core.refusal import Refused
 from endmark.core.states import MOVES, State
 from endmark.ledger import verify_patches
 from endmark.ledger.chain import ZERO, checkpoint_hash, event_hash
+from endmark.ledger.counting import COUNTED, COUNTS
 from endmark.ledger.entry import COLUMNS, Report, columns_of
 from endmark.ledger.source import Source
 
@@ -67,6 +68,7 @@ class _Audit:
             self._decisions,
             self._strays,
             self._numbers,
+            self._counted,
         ):
             try:
                 part()
@@ -240,6 +242,19 @@ class _Audit:
                 self._problem(f"the numbering of {table} was changed: {_show(highest)} is the last, {last} is there")
             else:
                 self._gap(what, last + 1, highest)
+
+    def _counted(self) -> None:
+        """The counts are no evidence, but what people see of a full book. A row that was changed upsets them too."""
+        if self._count:
+            return
+        true = {(kind, about, state): int(number) for kind, about, state, number in self._source.rows(COUNTED)}
+        kept = {(kind, about, state): int(number) for kind, about, state, number in self._source.rows(COUNTS) if number}
+        for where in sorted(true.keys() | kept.keys()):
+            if true.get(where, 0) != kept.get(where, 0):
+                about = f" for {where[1]}" if where[1] else ""
+                self._problem(
+                    f"{true.get(where, 0):,} {where[0]}s{about} are {where[2]}, {kept.get(where, 0):,} are counted"
+                )
 
     def _rows(self, sql: str) -> int:
         ((number,),) = self._source.rows(sql)

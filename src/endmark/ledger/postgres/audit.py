@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from endmark.ledger.postgres import rules, tables
+from endmark.ledger.postgres import counting, rules, tables
 from endmark.ledger.postgres.schema import within
 
 _COLUMNS = """\
@@ -74,9 +74,9 @@ class PostgresSource:
         schema = self._schema
         things: dict[str, Any] = {
             f"table {table}": [(name, *tables.KINDS[kind]) for name, kind in columns.items()]
-            for table, columns in tables.TABLES.items()
+            for table, columns in (tables.TABLES | {counting.TABLE: counting.COLUMNS}).items()
         }
-        for statement in tables.INDEXES:
+        for statement in (*tables.INDEXES, *counting.INDEXES):
             name = statement.partition(" ON ")[0].rpartition(" ")[2]
             things[f"index {name}"] = within(schema, statement)
         for table, columns in tables.TABLES.items():
@@ -85,9 +85,9 @@ class PostgresSource:
                     made = f"CREATE UNIQUE INDEX {table}_pkey ON {schema}.{table} USING btree ({column})"
                     things[f"index {table}_pkey"] = made
         path = [f"search_path={rules.PATH}"]
-        for name in rules.FUNCTIONS:
-            things[f"function {name}"] = (within(schema, rules.source(name)), "plpgsql", False, path)
-        for table, name, (_, _, code) in rules.TRIGGERS:
+        for name, text in (rules.FUNCTIONS | counting.FUNCTIONS).items():
+            things[f"function {name}"] = (within(schema, rules.source(text)), "plpgsql", False, path)
+        for table, name, (_, _, code) in (*rules.TRIGGERS, *counting.TRIGGERS):
             things[f"trigger {name} on {table}"] = (code, name, True, "O", True)
         return things
 

@@ -355,22 +355,27 @@ TRIGGERS = (
 
 
 def made() -> tuple[str, ...]:
-    """The statements that make every function and trigger."""
-    functions = (
+    """The statements that make every function and trigger of the first version."""
+    return (*(function(name, text) for name, text in FUNCTIONS.items()), *(trigger(each) for each in TRIGGERS))
+
+
+def function(name: str, text: str) -> str:
+    """The statement that makes one function."""
+    return (
         f"CREATE FUNCTION @.{name}({_arguments(name)}) RETURNS {_returns(name)} LANGUAGE plpgsql\n"
         f"SET search_path = {PATH} AS $rule$\n{text}\n$rule$"
-        for name, text in FUNCTIONS.items()
     )
-    triggers = (
-        f"CREATE TRIGGER {name} {when} ON @.{table} FOR EACH {each} EXECUTE FUNCTION @.{name}()"
-        for table, name, (when, each, _) in TRIGGERS
-    )
-    return (*functions, *triggers)
 
 
-def source(name: str) -> str:
+def trigger(made: Trigger) -> str:
+    """The statement that makes one trigger."""
+    when, each, _ = made.when
+    return f"CREATE TRIGGER {made.name} {when} ON @.{made.table} FOR EACH {each} EXECUTE FUNCTION @.{made.name}()"
+
+
+def source(text: str) -> str:
     """The text of a function as the catalogue keeps it."""
-    return f"\n{FUNCTIONS[name]}\n"
+    return f"\n{text}\n"
 
 
 def _arguments(name: str) -> str:
@@ -384,4 +389,15 @@ def _returns(name: str) -> str:
     return "record" if name == "record" else "trigger"
 
 
-__all__ = ["FACTS", "FUNCTIONS", "RECORD_ARGUMENTS", "REVIEW_FACTS", "TRIGGERS", "made", "source"]
+__all__ = [
+    "FACTS",
+    "FUNCTIONS",
+    "RECORD_ARGUMENTS",
+    "REVIEW_FACTS",
+    "TRIGGERS",
+    "Trigger",
+    "function",
+    "made",
+    "source",
+    "trigger",
+]

@@ -15,6 +15,7 @@ from psycopg.pq import TransactionStatus
 from endmark.core.refusal import CannotTry
 from endmark.ledger.postgres.audit import PostgresSource
 from endmark.ledger.postgres.connection import Connection, cannot, connect, explained, lost, unknown
+from endmark.ledger.postgres.counting import FOLD
 from endmark.ledger.postgres.opening import open_connection
 from endmark.ledger.postgres.place import Place, place_of
 from endmark.ledger.postgres.rules import RECORD_ARGUMENTS
@@ -212,6 +213,7 @@ class PostgresStore:
                 raise cannot(self._at, found, "writers that end", "try again when that process is done")
             time.sleep(_PAUSE)
             writing &= set(self.ask(_NOW_WRITING)[0][0])
+        self.run(FOLD)
         return last
 
     def stands(self) -> bool:

@@ -145,9 +145,10 @@ INDEXES = (
 
 
 def made() -> tuple[str, ...]:
-    """The statements that make every table and index."""
-    tables = (
-        f"CREATE TABLE @.{table} ({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
-        for table, columns in TABLES.items()
-    )
-    return (*tables, *INDEXES)
+    """The statements that make every table and index of the first version."""
+    return (*(table(name, columns) for name, columns in TABLES.items()), *INDEXES)
+
+
+def table(name: str, columns: dict[str, str]) -> str:
+    """The statement that makes one table."""
+    return f"CREATE TABLE @.{name} ({', '.join(f'{column} {kind}' for column, kind in columns.items())})"
