@@ -25,7 +25,7 @@ def destroys(statement: str, dialect: str = "sqlite") -> tuple[str, ...]:
     if len(statement) > _LONGEST:
         return (NOT_UNDERSTOOD,)
     try:
-        parsed = _parse(statement, dialect)
+        parsed = parse(statement, dialect)
         if len(parsed) != 1:
             return (NOT_UNDERSTOOD,)
         return tuple(dict.fromkeys(_judge(parsed[0])))
@@ -33,7 +33,8 @@ def destroys(statement: str, dialect: str = "sqlite") -> tuple[str, ...]:
         return (NOT_UNDERSTOOD,)
 
 
-def _parse(statement: str, dialect: str) -> list[Any]:
+def parse(statement: str, dialect: str) -> list[Any]:
+    """What sqlglot makes of a text: one expression a statement. Raises whatever it raises."""
     import logging
 
     import sqlglot  # slow to import, so only when something is shown

@@ -210,11 +210,36 @@ class Lock(msgspec.Struct, frozen=True):
     mode: str
 
 
+class Merge(msgspec.Struct, frozen=True):
+    """Statements that alter one table as one statement, word for word, and their downs likewise, in reverse.
+
+    `numbers` count from 1, in order.
+    """
+
+    table: str
+    numbers: tuple[int, ...]
+    statement: str
+    down: str | None
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """A plan with its merges, rehearsed: its schema came out like that of the plan as it was.
+
+    `apart`: clauses that say which ALTERs of one table stayed apart, and why.
+    """
+
+    statements: tuple[str, ...]
+    down: tuple[str, ...] | None
+    merges: tuple[Merge, ...]
+    apart: tuple[str, ...]
+
+
 class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     """A plan ran from its first statement to its last, and nothing of it stands.
 
     `how`: where it ran, in words; `limits`: what could not be tried there. `before`, `after` and `after_downs` are
-    fingerprints, the last None where there were no downs. `rows`: (table, rows in it) of the tables touched, None where
+    fingerprints, the last None where there were no downs. `merges`: what could be one statement, rehearsed as well;
+    `apart`: why more could not. `rows`: (table, rows in it) of the tables touched, None where
     the engine has no estimate; `rows_changed`: by each statement, None where no rows were there to be changed.
     """
 
@@ -228,6 +253,8 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
     rows_changed: tuple[int, ...] | None = None
     limits: tuple[str, ...] = ()
     seconds: float
+    merges: tuple[Merge, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 @runtime_checkable
@@ -246,6 +273,17 @@ class Rehearses(Protocol):
 
         Raises Failed for what does not go through, or does not come back, with `statement` counted from 1; CannotTry
         where nothing can be rehearsed. The target is not written to.
+        """
+
+
+@runtime_checkable
+class Merges(Protocol):
+    """What the session of an engine whose DDL commits by itself has beside `Session`. Needs the lock."""
+
+    def merge(self, work: Work, timeout: float, stop: Stop) -> Merged:
+        """The plan with ALTERs of one table as one statement, tried both ways. The target is not written to.
+
+        Raises Failed where nothing can be merged, or it would not go through; CannotTry.
         """
 
 

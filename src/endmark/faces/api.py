@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.faces.targets import target_at, target_on_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from types import TracebackType
     from typing import Self
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from endmark.core.dsse import Verify
     from endmark.core.plan import Plan
     from endmark.core.proof import Proven
-    from endmark.effects.target import Progress, Rehearsal, Stop, Target
+    from endmark.effects.target import Merged, Progress, Rehearsal, Session, Stop, Target, Work
     from endmark.reconcile import Settled
     from endmark.seal import NotSealed, Sealed
 
@@ -73,13 +74,66 @@ def rehearse(
     Raises Refused for what is not proven or does not fit the target, Failed for what would not go through (nothing of
     it stands), and CannotTry.
     """
-    from endmark.core.plan import Plan
-    from endmark.effects.target import Work
     from endmark.steps import rehearsing
-    from endmark.steps.intake import check_demands
     from endmark.steps.treatment import Options
 
     options = options or Options()
+    with _at_target(raw, target, options, cap, trusted_keys) as (proven, work, session):
+        return proven, rehearsing.rehearse(session, work, options, stop or (lambda: None))
+
+
+def merge_alters(
+    raw: bytes,
+    target: str | Target,
+    job_id: str,
+    *,
+    options: Options | None = None,
+    cap: int = mc1.DEFAULT_CAP,
+    trusted_keys: str | Path | Iterable[str | Path] | None = None,
+    stop: Stop | None = None,
+) -> tuple[bytes, Merged]:
+    """A new plan, `job_id`, in MC1: the proven plan `raw` with ALTERs of one table as one statement, and what they are.
+
+    `after`, `retry_of` and `base` are kept; a signature is not. Both plans were rehearsed and leave one schema. Nothing
+    is submitted, and no id is spent. Raises as `rehearse` does, Failed where nothing can be merged.
+    """
+    from msgspec.structs import replace
+
+    from endmark.core import plan as plans
+    from endmark.core.plan import Plan
+    from endmark.effects.target import Merges
+    from endmark.steps.treatment import Options
+
+    options = options or Options()
+    with _at_target(raw, target, options, cap, trusted_keys) as (proven, work, session):
+        if not plans.ID.fullmatch(job_id) or job_id in (work.job_id, work.retry_of, *work.after):
+            wrong = f"{job_id[:40]!r} is no new job id: 1-128 of [A-Za-z0-9._:-], and none that the plan names"
+            raise Refused(Signal.BAD_ID, proven.received_bytes, proven.expected_bytes, wrong)
+        if session.receipt(job_id) is not None:
+            held = f"the target holds a receipt of job {job_id} already"
+            raise Refused(Signal.ID_REUSED, proven.received_bytes, proven.expected_bytes, held)
+        if not isinstance(session, Merges):
+            raise CannotTry("plans for this target are whole as they are: only MariaDB and MySQL need it.")
+        merged = session.merge(work, options.statement_timeout, stop or (lambda: None))
+    assert isinstance(proven.value, Plan)  # noqa: S101  # what was merged is one
+    statements, down = list(merged.statements), None if merged.down is None else list(merged.down)
+    new = replace(proven.value, job_id=job_id, statements=statements, down=down, sha256=plans.digest(statements))
+    return plans.seal(new), merged
+
+
+@contextmanager
+def _at_target(
+    raw: bytes,
+    target: str | Target,
+    options: Options,
+    cap: int,
+    trusted_keys: str | Path | Iterable[str | Path] | None,
+) -> Iterator[tuple[Proven, Work, Session]]:
+    """A proven plan that fits the target, and the target's lock where it takes one. Raises Refused and CannotTry."""
+    from endmark.core.plan import Plan
+    from endmark.effects.target import Work
+    from endmark.steps.intake import check_demands
+
     proven = check(raw, cap=cap, trusted_keys=trusted_keys)
     received, plan = proven.received_bytes, proven.value
     if not isinstance(plan, Plan):
@@ -106,7 +160,7 @@ def rehearse(
         if plan.base not in (None, found):
             moved = f"the plan was made for schema {plan.base[:12]}..., the target has {found[:12]}..."
             raise Refused(Signal.STALE_FINGERPRINT, received, proven.expected_bytes, moved)
-        return proven, rehearsing.rehearse(session, work, options, stop or (lambda: None))
+        yield proven, work, session
 
 
 def seal(raw: bytes, *, cap: int = mc1.DEFAULT_CAP) -> bytes:

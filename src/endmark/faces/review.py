@@ -10,7 +10,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
 from endmark.faces.config import Place
 from endmark.faces.terminal import can_ask, paint, safe, say
-from endmark.faces.words import many
+from endmark.faces.words import listed, many
 
 # What agents' hosts set for the programs they start.
 MARKERS = (
@@ -96,6 +96,14 @@ def rehearsal_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"  changes   {many(found['rows_changed'], 'row')}"
     for limit in found["limits"]:
         yield f"  not tried {safe(limit)}"
+    for merge in found.get("merges", ()):  # a record of before there were any has none
+        numbers = listed(merge["statements"])
+        yield f"  offer     statements {numbers} alter one table; as one statement they would be atomic:"
+        yield from (f"          | {safe(line)}" for line in merge["sql"].split("\n"))
+    if found.get("merges"):
+        yield "            tried as well: the schema comes out alike. 'endmark merge-alters' writes that plan"
+    for clause in found.get("apart", ()):
+        yield f"  no offer  {safe(clause)}"
 
 
 def show_plan(

@@ -34,6 +34,12 @@ def many(count: int, thing: str) -> str:
     return f"{count:,} {thing}" if count == 1 else f"{count:,} {thing}s"
 
 
+def listed(numbers: Sequence[int]) -> str:
+    """`2, 3 and 5`."""
+    *most, last = [f"{number:,}" for number in numbers]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
 def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """Rows of escaped cells in columns as wide as their widest; the last column runs free."""
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head) - 1)]

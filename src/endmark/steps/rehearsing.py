@@ -16,6 +16,7 @@ REHEARSED = "rehearsed"  # the event
 BY = "rehearsal"  # who declines what it found
 _LOCKS_KEPT = 200
 _TABLES_KEPT = 200
+_MERGES_KEPT = 20
 # Not the plan's fault, and nothing is known of it: the job stays what it is.
 _NOT_ITS_FAULT = frozenset({Signal.TARGET_FAULT, Signal.INTERRUPTED})
 
@@ -47,6 +48,11 @@ def facts(found: Rehearsal) -> dict[str, Any]:
         "rows": [{"table": table, "rows": count} for table, count in found.rows[:_TABLES_KEPT]],
         "rows_changed": None if found.rows_changed is None else sum(found.rows_changed),
         "limits": list(found.limits),
+        "merges": [
+            {"table": one.table, "statements": list(one.numbers), "sql": one.statement, "down": one.down}
+            for one in found.merges[:_MERGES_KEPT]
+        ],
+        "apart": list(found.apart[:_MERGES_KEPT]),
         "seconds": round(found.seconds, 3),
     }
 

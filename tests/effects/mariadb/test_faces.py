@@ -90,3 +90,39 @@ def test_a_url_with_a_password_shows_nowhere(shell, name):
         shell.run("fingerprint", url),
     ):
         assert b"hidden-word" not in said.out + said.err
+
+
+ADDS = ["ALTER TABLE users ADD a INT", "ALTER TABLE users ADD KEY by_a (a)"]
+DROPS = ["ALTER TABLE users DROP a", "ALTER TABLE users DROP KEY by_a"]
+ONE = "ALTER TABLE users ADD a INT, ADD KEY by_a (a)"
+
+
+def test_alters_of_one_table_are_offered_as_one_and_merged_only_when_asked(shell, name):
+    (shell.folder / "endmark.toml").write_text('[targets.shop]\nurl = "env:SHOP_URL"\nrehearse = "always"\n')
+    raw = plan_bytes("j1", ADDS, down=DROPS)
+    shell.write("plan.json", raw)
+    before = dump(name, ours=True)
+    said = shell.run("rehearse", "plan.json", "--to", "shop").text
+    assert "statements 1 and 2 alter one table; as one statement they would be atomic:" in said
+    assert ONE in said
+    merged = shell.run("merge-alters", "plan.json", "--to", "shop", "--job", "j2")
+    assert merged.code == 0
+    assert ONE in merged.talk
+    assert dump(name, ours=True) == before
+    assert (shell.folder / "plan.json").read_bytes() == raw
+    shell.write("merged.mc1", merged.out)
+    assert shell.run("apply", "merged.mc1", "--to", "shop", "--no-backup", "--yes").code == 0
+    assert shell.run("revert", "j2", "--no-backup", "--yes").code == 0
+    assert apply(shell, "j3", ADDS, "--no-backup", down=DROPS).object["statements_run"] == 2
+    assert "as one statement they would be atomic" in shell.run("show", "j3").text
+
+
+def test_nothing_is_written_out_where_nothing_can_be_merged(shell):
+    shell.write("plan.json", plan_bytes("j1", [ADDS[0], f"{ADDS[1]} -- why"]))
+    said = shell.run("merge-alters", "plan.json", "--to", "shop", "--job", "j2")
+    assert (said.code, said.out) == (1, b"")
+    assert "statement 2 holds a comment" in said.talk
+    cut = shell.write("cut.json", plan_bytes("j1", ADDS)[:-3])
+    assert shell.run("merge-alters", cut, "--to", "shop", "--job", "j2").code == 10
+    assert shell.run("merge-alters", "plan.json", "--to", "shop", "--job", "j1").code == 12
+    assert shell.run("merge-alters", "plan.json", "--to", "sqlite:///none.db", "--job", "j2").code == 20

@@ -73,6 +73,16 @@ def tokens(statement: str) -> list[Token]:
     return found
 
 
+def has_comment(statement: str) -> bool:
+    """Whether a statement that `tokens` reads holds a comment of any kind."""
+    at = 0
+    while (match := _TOKEN.match(statement, at)) is not None:
+        at = match.end()
+        if match["space"] is not None and not match["space"].isspace():
+            return True
+    return False
+
+
 def _check_comment(inside: str | None) -> None:
     if inside is None:
         return

@@ -1,6 +1,7 @@
 """The session with a MariaDB or MySQL target: its lock, and a plan in one transaction or statement by statement."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ import pymysql
 
 from endmark.core.evidence import JOURNAL, ONE_ACCOUNT, UNREHEARSED
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.mariadb import backup, journal, lock, receipts, rehearsal, stepwise, transaction
+from endmark.effects.mariadb import backup, journal, lock, merging, receipts, rehearsal, stepwise, transaction
 from endmark.effects.mariadb.address import Address, parse
 from endmark.effects.mariadb.clone import NoClone
 from endmark.effects.mariadb.connection import (
@@ -26,8 +27,9 @@ from endmark.effects.mariadb.connection import (
     words,
 )
 from endmark.effects.mariadb.fingerprint import fingerprint
-from endmark.effects.mariadb.guard import Denied, Does, Judged, judge
+from endmark.effects.mariadb.guard import Does
 from endmark.effects.mariadb.journal import Line
+from endmark.effects.mariadb.judging import Judgements, databases_of, judge_all
 from endmark.effects.mariadb.rehearsal import Rehearsed
 from endmark.effects.mariadb.runner import Lost, Runner
 from endmark.effects.mariadb.stepwise import Cause, Drifted
@@ -37,6 +39,7 @@ from endmark.effects.target import (
     Failed,
     InDoubt,
     Kept,
+    Merged,
     Partial,
     Progress,
     Ran,
@@ -50,8 +53,6 @@ from endmark.effects.target import (
 _UNDO_TIMEOUT = 300.0  # seconds a down may run when a crash is settled
 _READ_WAIT = 10  # seconds that a look-up waits for locks of others
 _LOCK_WAIT_MAX = 86_400.0
-
-_Judged = list[tuple[str, Judged]]
 
 
 class MariadbTarget:
@@ -80,7 +81,7 @@ class MariadbTarget:
 
 
 class MariadbSession:
-    """See `effects.target.Session`, `Stepwise` and `Rehearses`.
+    """See `effects.target.Session`, `Stepwise`, `Rehearses` and `Merges`.
 
     Its connection has the lock and the books; plans run in another.
     """
@@ -143,6 +144,8 @@ class MariadbSession:
             if downs is None and work.down is not None:  # of a plan that is atomic here
                 downs = self._judge_downs(work)
             found = self._rehearse(statements, downs, timeout, stop)
+            rehearse = functools.partial(self._rehearse, timeout=timeout, stop=stop)
+            merges, apart = merging.offers(work, statements, downs, databases_of(self._conn), found, rehearse)
             locks, counts = rehearsal.locks(self._conn, statements)
         limits = (
             "rows: the clone has none, and statements about rows were only explained there",
@@ -157,8 +160,20 @@ class MariadbSession:
             locks=locks,
             rows=tuple(counts.items()),
             limits=limits,
+            merges=merges,
+            apart=apart,
             seconds=time.monotonic() - since,
         )
+
+    def merge(self, work: Work, timeout: float, stop: Stop) -> Merged:
+        if not self._locked:
+            raise RuntimeError("merge() needs the lock")
+        with told(self._target.identity):
+            databases = databases_of(self._conn)
+            statements, downs = judge_all(work.statements, "statement", databases), self._judge_downs(work)
+            self._check_preconditions(work)
+            rehearse = functools.partial(self._rehearse, timeout=timeout, stop=stop)
+            return merging.merge(work, statements, downs, databases, rehearse)
 
     # ---- a job ------------------------------------------------------------------------------------------------
 
@@ -188,10 +203,10 @@ class MariadbSession:
             raise InDoubt(f"the target {self._target.identity} was lost while the job ran ({words(fault)})") from None
         return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT), can_roll_back=not in_steps)
 
-    def _judged(self, work: Work) -> tuple[_Judged, _Judged | None]:
+    def _judged(self, work: Work) -> tuple[Judgements, Judgements | None]:
         """Every statement and every down, judged before anything runs. Raises Failed, pymysql's errors."""
-        databases = frozenset(str(row[0]).lower() for row in rows(self._conn, "SHOW DATABASES"))
-        statements = _judge_all(work.statements, "statement", databases)
+        databases = databases_of(self._conn)
+        statements = judge_all(work.statements, "statement", databases)
         downs = self._judge_downs(work)
         if all(judged.does is not Does.SCHEMA for _text, judged in statements) or len(statements) == 1:
             return statements, None
@@ -199,7 +214,7 @@ class MariadbSession:
             raise Failed(
                 Signal.FORBIDDEN_STATEMENT,
                 f"the plan has {len(statements)} statements and changes the schema, which cannot be rolled back here: "
-                "each one needs its down, or a plan of its own",
+                "each one needs its down, or a plan of its own ('endmark merge-alters' makes ALTERs of one table one)",
             )
         for n, ((_text, up), (_down, down)) in enumerate(zip(statements, downs or (), strict=False), 1):
             if up.irreversible is not None and work.reverts is None:
@@ -212,9 +227,9 @@ class MariadbSession:
                 raise Failed(Signal.FORBIDDEN_STATEMENT, f"the down of statement {n} is of another kind than it", n)
         return statements, downs
 
-    def _judge_downs(self, work: Work) -> _Judged | None:
-        databases = frozenset(str(row[0]).lower() for row in rows(self._conn, "SHOW DATABASES"))
-        return None if work.down is None else _judge_all(work.down, "the down of statement", databases)
+    def _judge_downs(self, work: Work) -> Judgements | None:
+        databases = databases_of(self._conn)
+        return None if work.down is None else judge_all(work.down, "the down of statement", databases)
 
     def _check_preconditions(self, work: Work) -> None:
         for job_id in work.after:
@@ -233,7 +248,7 @@ class MariadbSession:
                 raise Failed(Signal.SQL_ERROR, f"statement {n} is longer than the server's max_allowed_packet", n)
 
     def _foresee(
-        self, work: Work, statements: _Judged, downs: _Judged | None, timeout: float, stop: Stop, in_steps: bool
+        self, work: Work, statements: Judgements, downs: Judgements | None, timeout: float, stop: Stop, in_steps: bool
     ) -> tuple[str, Sequence[str | None], tuple[str, ...]]:
         """The schema now, the schemas to come, and evidence. Raises Failed, CannotTry, pymysql's errors."""
         if not in_steps:
@@ -248,11 +263,11 @@ class MariadbSession:
             return now, (now, None), (JOURNAL, UNREHEARSED)
         return foreseen[0], foreseen, (JOURNAL,)
 
-    def _rehearse(self, statements: _Judged, downs: _Judged | None, timeout: float, stop: Stop) -> Rehearsed:
+    def _rehearse(self, statements: Judgements, downs: Judgements | None, timeout: float, stop: Stop) -> Rehearsed:
         return rehearsal.rehearse(self._conn, self._target.address, self._database, statements, downs, timeout, stop)
 
     def _run_at_once(
-        self, runner: Runner, work: Work, statements: _Judged, before: str, progress: Progress, stop: Stop
+        self, runner: Runner, work: Work, statements: Judgements, before: str, progress: Progress, stop: Stop
     ) -> Ran:
         changed: list[int] = []
         gate, count = self._conn, len(statements)
@@ -277,7 +292,7 @@ class MariadbSession:
         self,
         runner: Runner,
         work: Work,
-        statements: _Judged,
+        statements: Judgements,
         foreseen: Sequence[str | None],
         timeout: float,
         progress: Progress,
@@ -378,17 +393,6 @@ class MariadbSession:
             if receipt is not None and receipt.status in (receipts.PARTIAL, receipts.APPLYING):
                 receipts.mark(self._conn, job_id, receipts.SETTLED)
             return fingerprint(self._conn)
-
-
-def _judge_all(texts: Sequence[str], who: str, databases: frozenset[str]) -> _Judged:
-    """Every statement with what it does. Raises Failed."""
-    found = []
-    for n, text in enumerate(texts, 1):
-        try:
-            found.append((text, judge(text, databases)))
-        except Denied as denied:
-            raise Failed(Signal.FORBIDDEN_STATEMENT, f"{who} {n} {denied}", n) from None
-    return found
 
 
 def _as_failed(fault: Exception, ran: int) -> Failed:

@@ -22,6 +22,7 @@ VERBS = {
     "Jobs": {
         "jobs": "The attempts on record, newest first.",
         "rehearse": "Run a plan where nothing stays: what would it do?",
+        "merge-alters": "ALTERs of one table as one statement, for MariaDB and MySQL.",
         "decline": "End a staged job without effect.",
         "revert": "Undo an applied job by its down statements.",
         "restore": "Put the backup of a job back, of a SQLite target.",
