@@ -207,7 +207,7 @@ def test_an_interrupted_sweep_says_so_and_keeps_what_it_has(shell, payload):
     os.mkfifo(shell.folder / "begun")
     told = os.open(shell.folder / "begun", os.O_RDWR)
     gate = f"{TELLS}; print('x', file=open('begun', 'w')); import time; time.sleep(30 if n < 8 else 0)"
-    line = ("drill", "command", "--payload", payload(), "--state", "state.json", "--limit", "60", "--workers", "1")
+    line = ("drill", "command", "--payload", payload(), "--state", "state.json", "--timeout", "60", "--workers", "1")
     try:
         with shell.start(*line, "--", sys.executable, "-c", gate) as process:
             assert os.read(told, 2) == os.read(told, 2) == b"x\n"  # the control, and the first cut

@@ -40,14 +40,14 @@ def drill(
     reset: Callable[[], object] | None = None,
     refused_if: tuple[str, ...] = (),
     other: bytes | None = None,
-    limit: float = 5.0,
+    timeout: float = 5.0,
     seed: int = 0,
 ) -> Drilled:
     """Sweep `payload` over `parser`, in this process and thread.
 
     `parser` gets bytes, or strings where `payload` is one; to return is to accept, ValueError and every exception that
     is not Python's own is a refusal, another one a crash; `refused_if` as `endmark drill python` has it. `effect` is
-    asked after each fault for what must not change, `reset` sets that back before each. `limit` in seconds a fault.
+    asked after each fault for what must not change, `reset` sets that back before each. `timeout` in seconds a fault.
     Raises ValueError for faults or rules that are none.
     """
     from endmark.drills import families
@@ -68,7 +68,7 @@ def drill(
         body=body,
         families=tuple(families.parse(faults, seed)),
         commands=Functions(effect, reset),
-        limit=limit,
+        limit=timeout,
     )
     swept = sweep(job, Limits(), seed)
     return Drilled(report(swept))

@@ -38,7 +38,9 @@ _COMMON: tuple[Callable[[Any], Any], ...] = (
     click.option("--stop-on-hole", is_flag=True, help="End at the first hole."),
     click.option("--minimise", is_flag=True, help="Shrink the first holes to their smallest inputs."),
     click.option("--budget", type=click.FloatRange(min=0.001), metavar="SECONDS", help="Stop after so long."),
-    click.option("--limit", type=click.FloatRange(min=0.01), default=10.0, show_default=True, help="Seconds a fault."),
+    click.option(
+        "--timeout", type=click.FloatRange(min=0.01), default=10.0, show_default=True, help="Seconds a fault may take."
+    ),
     click.option("--workers", type=click.IntRange(1, 512), help="Processes (default: one a core, where they can)."),
     click.option("--state", metavar="FILE", help="Keep what was answered here, and go on from it."),
     click.option("--svg", metavar="FILE", help="Write the map as a picture."),
@@ -142,7 +144,7 @@ def run(
         body=body,
         families=families,
         commands=commands,
-        limit=given["limit"],
+        limit=given["timeout"],
         stop_on_hole=given["stop_on_hole"],
     )
     total = sum(family.count(body) for family in families)

@@ -44,7 +44,7 @@ def of_command(payload: str, wire: str | None, argv: tuple[str, ...], **given: A
     """
     from endmark.drills.targets.command import CommandTarget
 
-    target = CommandTarget(argv=argv, limit=given["limit"], rules=at_drill.rules_of(given))
+    target = CommandTarget(argv=argv, limit=given["timeout"], rules=at_drill.rules_of(given))
     return at_drill.run(target, at_drill.body_of(payload, given, wire), given, default="cuts", verb="command")
 
 
@@ -159,7 +159,7 @@ def of_http(url: str, payload: str, wire: str | None, method: str, headers: tupl
         url=url,
         method=method.upper(),
         headers=pairs,
-        limit=given["limit"],
+        limit=given["timeout"],
         rules=at_drill.rules_of(given),
         watched=bool(given["effect"] or given["counter"]),
     )
@@ -192,7 +192,7 @@ def of_client(payload: str, wire: str | None, content_type: str | None, argv: tu
     target = ClientTarget(
         argv=argv,
         content_type=type_of(body, content_type),
-        limit=given["limit"],
+        limit=given["timeout"],
         rules=at_drill.rules_of(given),
     )
     body = msgspec.structs.replace(body, content_type=target.content_type)
