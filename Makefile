@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSAFEPATH PYTHONOPTI
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint bench soak clean
+.PHONY: help setup demo test lint bench soak mutation clean
 
 help:
 	@echo "make demo    what is whole goes through, the same cut short is refused: a plan, a verdict"
@@ -17,6 +17,7 @@ help:
 	@echo "make test    lint, then the tests"
 	@echo "make lint    ruff, mypy and the import contracts"
 	@echo "make soak    the long tests: more kills, more cuts, more examples"
+	@echo "make mutation  remove each check of the code: which one does no test notice?"
 	@echo "make bench   the figures in README.md"
 	@echo "make clean   remove .venv and what tools left behind"
 
@@ -39,11 +40,14 @@ test: lint
 soak: setup
 	@$(RUN) pytest -n auto -m "soak or not soak" --hypothesis-profile=soak
 
+mutation: setup
+	@$(RUN) tests.mutation $(MUTATION)
+
 bench:
 	@sh scripts/setup.sh bench
 	@$(RUN) bench
 
 clean:
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov
-	@rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .hypothesis .mutation .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
