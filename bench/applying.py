@@ -43,7 +43,7 @@ class _Bench:
     def bare(self, ready: tuple[Path, bytes, list[str]]) -> None:
         path, _, statements = ready
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as conn:
-            conn.execute("PRAGMA synchronous = FULL")
+            conn.execute("PRAGMA synchronous = EXTRA")
             conn.execute("BEGIN IMMEDIATE")
             for statement in statements:
                 conn.execute(statement)

@@ -356,7 +356,7 @@ def test_the_guards_hold_again_after_a_failure_and_nothing_of_them_stays(databas
             assert not conn.in_transaction
             assert conn.text_factory is str
             assert conn.execute("SELECT name FROM users WHERE id = 1").fetchone() == ("ann",)
-            assert conn.execute("PRAGMA synchronous").fetchone() == (2,)  # nobody denies it to us
+            assert conn.execute("PRAGMA synchronous").fetchone() == (3,)  # nobody denies it to us
             assert conn.execute("PRAGMA foreign_keys").fetchone() == (0,)
     assert "good" not in "".join(dump(database))
 

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from threading import RLock
 from typing import Any
@@ -185,6 +186,7 @@ def rules_of(connection: sqlite3.Connection) -> dict[str, str]:
     return {f"{kind} {name}": sql for kind, name, sql in rows if name not in ("sqlite_sequence", "sqlite_stat1")}
 
 
+@cache
 def _rules_made() -> dict[str, str]:
     fresh = sqlite3.connect(":memory:", isolation_level=None)
     try:

@@ -74,7 +74,7 @@ def put_back(
 def _take(conn: sqlite3.Connection, timeout: float) -> None:
     """Lock everybody out, readers of the old pages too, until this connection is closed."""
     conn.execute(f"PRAGMA busy_timeout = {int(min(max(timeout, 0), 1_000_000) * 1000)}")
-    conn.execute("PRAGMA synchronous = FULL")
+    conn.execute("PRAGMA synchronous = EXTRA")
     conn.execute("PRAGMA locking_mode = EXCLUSIVE")  # the lock outlives the transaction that took it
     conn.execute("BEGIN EXCLUSIVE")
     (version,) = conn.execute("PRAGMA main.user_version").fetchone()

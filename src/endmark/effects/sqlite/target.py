@@ -143,7 +143,9 @@ class SqliteSession:
         """BEGIN IMMEDIATE: readers go on, no other writer can start. Waits at most `timeout` seconds."""
         with _told(self._target):
             self._conn.execute(f"PRAGMA busy_timeout = {int(min(max(timeout, 0), 1_000_000) * 1000)}")
-            self._conn.execute("PRAGMA synchronous = FULL")
+            # EXTRA flushes the folder too once the journal is removed: after a power cut it must not be there again,
+            # and take back what the ledger calls applied.
+            self._conn.execute("PRAGMA synchronous = EXTRA")
             self._conn.execute("BEGIN IMMEDIATE")
             try:
                 # Of a file that we may only read, BEGIN IMMEDIATE takes no lock and does not say so. A write does.
