@@ -56,20 +56,30 @@ def dump(path):
     """All that SQL can see of a database, line by line; nothing is changed. (`iterdump` gives up on a foreign
     key that cannot be checked, and says nothing of versions.)"""
     with closing(sqlite3.connect(path)) as conn:
-        conn.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
-        lines = [f"{name} {conn.execute(f'PRAGMA {name}').fetchone()}" for name in ("user_version", "application_id")]
-        objects = conn.execute("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_master ORDER BY 1, 2").fetchall()
-        for kind, name, table, sql, page in objects:
-            lines.append(f"{kind} {name} {table} {sql}")
-            if kind == "table" and page:  # a virtual table has none: its rows stand in others
-                quoted = name.replace('"', '""')
-                lines += [f"{name} {row}" for row in conn.execute(f'SELECT * FROM "{quoted}"')]
-        return lines
+        return dump_of(conn)
+
+
+def dump_of(conn):
+    """The same, on a connection."""
+    conn.text_factory = lambda raw: raw.decode("utf-8", "backslashreplace")
+    lines = [f"{name} {conn.execute(f'PRAGMA {name}').fetchone()}" for name in ("user_version", "application_id")]
+    objects = conn.execute("SELECT type, name, tbl_name, sql, rootpage FROM sqlite_master ORDER BY 1, 2").fetchall()
+    for kind, name, table, sql, page in objects:
+        lines.append(f"{kind} {name} {table} {sql}")
+        if kind == "table" and page:  # a virtual table has none: its rows stand in others
+            quoted = name.replace('"', '""')
+            lines += [f"{name} {row}" for row in conn.execute(f'SELECT * FROM "{quoted}"')]
+    return lines
+
+
+def plain(lines):
+    """Of a dump what the plan's own statements left behind: all but our two tables."""
+    return [line for line in lines if not any(name in line for name in OURS)]
 
 
 def plain_dump(path):
-    """The same without our two tables: what the plan's own statements left behind."""
-    return [line for line in dump(path) if not any(name in line for name in OURS)]
+    """The same, of a file."""
+    return plain(dump(path))
 
 
 def files(path):
