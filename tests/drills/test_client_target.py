@@ -42,6 +42,10 @@ def test_an_end_that_http_tells_is_told_by_the_client_too(end):
     assert counts(swept) == {"REFUSED": 1}
 
 
+def test_no_reset_is_taken_for_an_end():
+    assert counts(drill(client("True"), Body(b"data: 1\n\n", "text/event-stream"), "rsts")) == {"REFUSED": 9}
+
+
 def test_a_stall_hangs_a_client_without_a_time_limit():
     target = client("True")
     patient = ClientTarget(argv=target.argv, content_type=target.content_type, limit=1.0)

@@ -80,9 +80,10 @@ def test_splices_need_another_payload():
     assert BARE.other[:20] + BARE.data[20:] in found
 
 
-def test_shorts_and_fins_end_badly():
+def test_shorts_fins_and_rsts_end_badly():
     assert Family("shorts").fault(BARE, 3) == faults.Broken(Cut(3), End.SHORT)
     assert Family("fins").fault(BARE, 4) == faults.Broken(Cut(4), End.FIN)
+    assert Family("rsts").fault(BARE, 5) == faults.Broken(Cut(5), End.RST)
 
 
 @pytest.mark.parametrize("kind", ["mutations:300", "pairs:300"])

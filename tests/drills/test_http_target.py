@@ -156,6 +156,8 @@ def test_after_a_reset_only_the_effect_tells():
         world = Functions(lambda: 0, None)
         seen = drill(HttpTarget(url=url, watched=True), WHOLE, only="cut:5/rst", world=world)
         assert counts(seen) == {"REFUSED": 1}
+        assert counts(drill(HttpTarget(url=url), WHOLE, "rsts")) == {"NO_FAULT": len(WHOLE)}
+        assert counts(drill(HttpTarget(url=url, watched=True), WHOLE, "rsts", world=world)) == {"REFUSED": len(WHOLE)}
 
 
 def test_refused_and_written_is_a_hole():

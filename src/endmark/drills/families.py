@@ -75,6 +75,7 @@ NAMES = {
     "pairs": "two faults at once, from the seed; 'pairs:5000' for so many",
     "shorts": "the transport ends at every byte, short of the length that was declared",
     "fins": "the transport ends at every byte, without the last chunk",
+    "rsts": "the transport is reset at every byte; of a request only --effect can tell what came of it",
     "stalls": "silence from every event edge on",
 }
 
@@ -114,6 +115,7 @@ _COUNTED: dict[str, tuple[Callable[[Body], int], Callable[[int], Broken]]] = {
     "lies": (lambda body: len(body.data), lambda at: Broken(Lie(at))),
     "shorts": (lambda body: len(body.data), lambda at: Broken(Cut(at), End.SHORT)),
     "fins": (lambda body: len(body.data), lambda at: Broken(Cut(at), End.FIN)),
+    "rsts": (lambda body: len(body.data), lambda at: Broken(Cut(at), End.RST)),
 }
 
 

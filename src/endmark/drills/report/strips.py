@@ -26,6 +26,7 @@ _TITLES = {
     "lies": "lied from",
     "shorts": "short from",
     "fins": "no last chunk from",
+    "rsts": "reset from",
 }
 
 

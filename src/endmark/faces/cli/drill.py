@@ -145,6 +145,7 @@ def of_http(url: str, payload: str, wire: str | None, method: str, headers: tupl
 
     A status below 300 is an acceptance, one below 500 a refusal, 500 and more a crash, and so is a connection that is
     closed without an answer. The families 'shorts' and 'fins' end the request itself badly; to hang up is then right.
+    After 'rsts' nobody hears an answer: only --effect tells what the endpoint did.
 
     \b
     Examples:
@@ -196,7 +197,7 @@ def of_client(payload: str, wire: str | None, content_type: str | None, argv: tu
         rules=at_drill.rules_of(given),
     )
     body = msgspec.structs.replace(body, content_type=target.content_type)
-    return at_drill.run(target, body, given, default="cuts,terminal,shorts,fins", verb="client")
+    return at_drill.run(target, body, given, default="cuts,terminal,shorts,fins,rsts", verb="client")
 
 
 @command.command("peers", cls=Verb)
