@@ -23,7 +23,7 @@ SECONDS_MAX = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
-_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable")
+_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable")
 
 
 class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -55,6 +55,19 @@ class MergeTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[merge]` of endmark.toml. `key`: the file that signs the records of merges, or `env:NAME` for its path."""
 
     key: str | None = None
+
+
+class McpTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """`[mcp]` of endmark.toml: what agents reach through `endmark mcp`. `faces.mcp.settings` says what it means."""
+
+    target: str | None = None
+    root: str | None = None
+    repository: str | None = None
+    policy: str | None = None
+    immediate: tuple[str, ...] = ()
+    min_evidence: Literal["bare", "witness", "sealed", "signed"] = "sealed"
+    token: str | None = None
+    hosts: tuple[str, ...] = ()
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,6 +106,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     trusted_keys: tuple[Path, ...] | None = None
     merge: MergeTable = MergeTable()
+    mcp: McpTable = McpTable()
 
     @property
     def merge_key(self) -> Path | None:
@@ -101,7 +115,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             return None
         key = f"{self.file}: merge.key"
         named = _from_environment(self.merge.key, key, self.environ)
-        return self._folder / self.merge.key if named is None else Path(named)
+        return self.folder / self.merge.key if named is None else Path(named)
 
     def place(self, to: str, flags: Overrides | None = None) -> Place:
         """The target with this name or URL. Raises Misuse.
@@ -161,12 +175,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
                 return None
             beside = _state_folder(self.environ) if isinstance(self.ledger, str) else self.ledger.absolute().parent
             return beside / "backups"
-        return self._folder / table.backup
+        return self.folder / table.backup
 
     def _target(self, name: str) -> Target:
         key = f"{self.file}: targets.{name}.url"
         table = self.targets[name]
-        url = _from_environment(table.url, key, self.environ) or _anchored(table.url, self._folder)
+        url = _from_environment(table.url, key, self.environ) or _anchored(table.url, self.folder)
         scratch = None
         if table.rehearse_in is not None:
             where = f"{self.file}: targets.{name}.rehearse_in"
@@ -184,7 +198,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         return target_on_record(identity)
 
     @property
-    def _folder(self) -> Path:
+    def folder(self) -> Path:
+        """What relative paths of the configuration are seen from."""
         return Path() if self.file is None else self.file.absolute().parent
 
     def _no_such_target(self, to: str) -> str:
@@ -214,6 +229,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         environ=environ,
         trusted_keys=keys,
         merge=_convert(tables.get("merge", {}), MergeTable, f"{file}: merge"),
+        mcp=_convert(tables.get("mcp", {}), McpTable, f"{file}: mcp"),
     )
 
 

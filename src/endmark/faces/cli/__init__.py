@@ -46,6 +46,9 @@ VERBS = {
         "drill": "Break a payload at every byte: what does a gate take for whole?",
         "proxy": "Guard a provider's answers, or break them on purpose.",
     },
+    "Agents and operation": {
+        "mcp": "The door for agents that speak the Model Context Protocol.",
+    },
     "Reference": {
         "decisions": "What each fault is treated as, its state and exit code.",
         "rules": "Durable lines for an agent's instructions.",
