@@ -9,7 +9,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE PYTHONSAFEPATH PYTHONOPTI
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup demo test lint bench soak mutation clean
+.PHONY: help setup demo test lint bench soak mutation scoreboard clean
 
 help:
 	@echo "make demo    what is whole goes through, the same cut short is refused: a plan, a verdict"
@@ -19,6 +19,7 @@ help:
 	@echo "make soak    the long tests: more kills, more cuts, more examples"
 	@echo "make mutation  remove each check of the code: which one does no test notice?"
 	@echo "make bench   the figures in README.md"
+	@echo "make scoreboard   docs/reliability.md, every figure measured anew; ROWS='cuts flips' for some of them"
 	@echo "make clean   remove .venv and what tools left behind"
 
 setup:
@@ -46,6 +47,9 @@ mutation: setup
 bench:
 	@sh scripts/setup.sh bench
 	@$(RUN) bench
+
+scoreboard: setup
+	@$(RUN) bench.scoreboard $(ROWS)
 
 clean:
 	@rm -rf .venv build dist .coverage .coverage.* htmlcov
