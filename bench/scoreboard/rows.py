@@ -33,7 +33,7 @@ def _drilled(name: str, holds: str, faults: str, *more: str) -> Row:
 
 def _tests(name: str, holds: str, paths: str, chosen: str = "", seed: str = "") -> Row:
     keyword = f" -k '{chosen}'" if chosen else ""
-    return Row(name, holds, "tests", (f"{BIN}python -m pytest -q -n 2 -m 'soak or not soak'{keyword} {paths}",), seed)
+    return Row(name, holds, "tests", (f"{BIN}python -m pytest -q -n 1 -m 'soak or not soak'{keyword} {paths}",), seed)
 
 
 ROWS: tuple[Row, ...] = (

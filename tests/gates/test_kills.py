@@ -37,8 +37,9 @@ def kill_and_settle(folder, mode, many, seed):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_kill_at_any_moment_leaves_all_or_nothing(tmp_path, mode):
+def test_a_kill_at_any_moment_leaves_all_or_nothing(tmp_path, record_property, mode):
     found = kill_and_settle(tmp_path, mode, 25, seed=mode)
+    record_property("kills", found["exit -9"])
     assert found["exit -9"] >= 10
     assert found["was applying"] >= 1
     assert found["nothing"] >= 1
@@ -46,8 +47,8 @@ def test_a_kill_at_any_moment_leaves_all_or_nothing(tmp_path, mode):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("mode", MODES)
-def test_two_hundred_kills_leave_all_or_nothing(tmp_path, mode):
+def test_two_hundred_kills_leave_all_or_nothing(tmp_path, record_property, mode):
     found = kill_and_settle(tmp_path, mode, 200, seed=f"long {mode}")
+    record_property("kills", found["exit -9"])
     assert found["exit -9"] >= 100
     assert found["was applying"] >= 20
-    print(mode, dict(found))

@@ -20,8 +20,8 @@ SEEN = {
 def swept(folder, record, verb, mode, every):
     scene = Scene(folder, verb, mode)
     points, replays, found = sweep(scene, 0, every)
-    record("points", points)
-    record("replays", replays)
+    record("crash points", points)
+    record("of them different and replayed", replays)
     assert set(found) >= SEEN[verb]
     return points
 

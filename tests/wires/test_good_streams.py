@@ -39,8 +39,9 @@ def check(wire: str, turn: Turn, rng: random.Random, parts_of=portions) -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("batch", range(6))
-def test_five_hundred_good_streams(wire, batch):
+def test_five_hundred_good_streams(wire, batch, record_property):
     """28 each, in portions of any size; a quarter of them byte by byte."""
+    record_property("good streams", 28)
     for seed in range(28):
         rng = random.Random(f"{wire} {batch} {seed}")
         turn = any_turn(rng, 25) if seed % 7 else rng.choice(list(TURNS.values()))
@@ -50,7 +51,8 @@ def test_five_hundred_good_streams(wire, batch):
 @pytest.mark.soak
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("batch", range(10))
-def test_ten_thousand_good_streams(wire, batch):
+def test_ten_thousand_good_streams(wire, batch, record_property):
+    record_property("good streams", 334)
     for seed in range(334):
         rng = random.Random(f"soak {wire} {batch} {seed}")
         check(wire, any_turn(rng, 60), rng)

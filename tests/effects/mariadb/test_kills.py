@@ -118,14 +118,16 @@ def test_kills_of_a_plan_of_rows(world):
 
 
 @pytest.mark.soak
-def test_a_kill_at_every_query_of_a_plan_that_runs_step_by_step(world):
+def test_a_kill_at_every_query_of_a_plan_that_runs_step_by_step(world, record_property):
     found = kill_and_settle(world, STATEMENTS, None, "every step", down=DOWN)
+    record_property("kills", sum(code == -9 for code, _state in found))
     assert {"applied", "failed"} <= {state for _code, state in found}
 
 
 @pytest.mark.soak
-def test_a_kill_at_every_query_of_a_plan_of_rows(world):
+def test_a_kill_at_every_query_of_a_plan_of_rows(world, record_property):
     found = kill_and_settle(world, ROWS, None, "every row")
+    record_property("kills", sum(code == -9 for code, _state in found))
     assert {"applied", "failed"} <= {state for _code, state in found}
 
 
