@@ -104,6 +104,7 @@ def test_every_block_can_be_read_back(blocks):
         (b"C:\\new\r\n", "escaped", "C:\\\\new\\r\n"),
         (b"\x1b[31mred", "escaped", "\\u001b[31mred"),
         (b"caf\xe9", "escaped", "caf\\xe9"),
+        (b"\x80\xff", "escaped", "\\x80\\xff"),
         ("p\u200bass".encode(), "escaped", "p\\u200bass"),
         ("\u202e\u2066".encode(), "escaped", "\\u202e\\u2066"),
         ("\U000e0041".encode(), "escaped", "\\U000e0041"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 # A call of one of these at the end of a condition's block refuses, or notes a finding; one of those is a check itself.
 _LEAVES = re.compile(r"_*(refuse|reject|fail|deny|abort|stop|note|append|add)(_|\Z)|.*_refused\Z")
 _GUARDS = re.compile(
-    r"_*(check|require|refuse|reject|guard|ensure|verify|must|prove|forbid|confirm|validate|still|deny)"
+    r"_*(check|require|need|refuse|reject|guard|ensure|verify|must|prove|forbid|confirm|validate|still|deny)"
 )
 
 _MOVED: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
@@ -108,6 +108,9 @@ def _edits(function: ast.AST) -> Iterator[_Edit]:
                     yield _Edit(statement, statement, "pass", f"`{_text(statement)}` is left out")
         elif isinstance(node, ast.Expr) and id(node) not in covered and _GUARDS.match(_called(node.value)):
             yield _Edit(node, node, "pass", f"`{_text(node)}` is left out")
+            for argument in node.value.args if isinstance(node.value, ast.Call) else []:
+                if _decides(argument):
+                    yield from _weaker(argument, node)
 
 
 def _weaker(expression: ast.expr, where: ast.stmt | ast.expr) -> Iterator[_Edit]:

@@ -44,6 +44,14 @@ CASES = {
         "check_all(a)\nself._require(b)\nprint(c)",
         ["`check_all(a)` is left out", "`self._require(b)` is left out"],
     ),
+    "and what it is told": (
+        "need(a and not b, 'why')",
+        [
+            "`need(a and (not b), 'why')` is left out",
+            "operand 1 of `a and (not b)` is left out",
+            "operand 2 of `a and (not b)` is left out",
+        ],
+    ),
     "what an except turns into a refusal": (
         "try: a()\nexcept OSError as fault: raise E from fault",
         ["`raise E from fault` is left out"],
