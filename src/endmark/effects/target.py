@@ -139,6 +139,14 @@ class Target(Protocol):
         """Whether `path` is this target's own file (the ledger must not be)."""
 
 
+@runtime_checkable
+class Watched(Protocol):
+    """What a session has beside `Session` where another connection was opened while it was at work."""
+
+    def beside(self) -> Session | None:
+        """A session on that connection, once; None where there is none, or it may be dead by now."""
+
+
 class Reach(msgspec.Struct, frozen=True):
     """How another program gets to a target: variables for its environment, words for its arguments, and what of the
     former is secret."""

@@ -16,10 +16,12 @@ from endmark.effects.target import (
     Partial,
     Progress,
     Ran,
+    Receipt,
     Rehearsal,
     Session,
     Stop,
     Target,
+    Watched,
     Work,
 )
 from endmark.ledger.book import Ledger
@@ -217,8 +219,8 @@ class Applying:
         """
         said = doubt or "the commit was acknowledged"
         try:
-            with target.open() as session:
-                receipt, how = session.receipt(entry.job_id or ""), None
+            session, receipt, how = self._read_back(target, ran_in, entry.job_id or "", doubt is None)
+            with session:
                 if receipt is None or doubt is not None:
                     ran_in.rollback()
                     session.lock(0)  # without it the look-up could lie
@@ -257,6 +259,29 @@ class Applying:
         except CannotTry as fault:
             return unsettled(entry, f"{said} and the receipt stands, but the ledger could not be told: {fault.detail}")
         return outcome_of(entry)
+
+    def _read_back(
+        self, target: Target, ran_in: Session, job_id: str, is_said: bool
+    ) -> tuple[Session, Receipt | None, None]:
+        """Another session than the one that committed, and the receipt as it sees it. Raises CannotTry.
+
+        One that was opened meanwhile will do where the commit `is_said` to have been made; should it fail, or see no
+        receipt, a new one.
+        """
+        beside = ran_in.beside() if is_said and isinstance(ran_in, Watched) else None
+        if beside is not None:
+            with contextlib.ExitStack() as stack:
+                stack.enter_context(beside)
+                with contextlib.suppress(CannotTry):
+                    if (receipt := beside.receipt(job_id)) is not None:
+                        stack.pop_all()
+                        return beside, receipt, None
+        session = target.open()
+        try:
+            return session, session.receipt(job_id), None
+        except BaseException:
+            session.__exit__(None, None, None)
+            raise
 
     def _doubtful(self, entry: Entry, why: str) -> Outcome:
         with contextlib.suppress(CannotTry):

@@ -30,10 +30,13 @@ _CANCEL = 3.0  # seconds that asking it to may take
 
 
 class Step(NamedTuple):
-    """One statement and its parameters, all of type text."""
+    """One statement and its parameters, all of type text. With `keeps` it is only parsed, and kept by that name; with
+    `kept` the one of that name runs."""
 
     sql: bytes
     values: tuple[str | None, ...] = ()
+    keeps: bytes = b""
+    kept: bytes = b""
 
 
 class Fault(Exception):
@@ -202,7 +205,12 @@ class Channel:
                 self._synced = True
                 return
             values = [None if value is None else value.encode() for value in step.values]
-            pg.send_query_params(step.sql, values or None, [TEXT] * len(values) or None)
+            if step.keeps:
+                pg.send_prepare(step.keeps, step.sql)
+            elif step.kept:
+                pg.send_query_prepared(step.kept, None)
+            else:
+                pg.send_query_params(step.sql, values or None, [TEXT] * len(values) or None)
             if prompt and not self._count % prompt:
                 pg.send_flush_request()
             self._count += 1

@@ -8,6 +8,8 @@ servers count in them), names of PostgreSQL's own making, and what endmark keeps
 the database, so owners and grants would make equal schemas differ.
 """
 
+import secrets
+
 from endmark.effects.postgres.channel import Step
 from endmark.effects.postgres.functions import SCHEMA, WHOLE
 
@@ -103,3 +105,22 @@ ASK = Step((_LINES + _DIGEST).encode())
 REST = Step((_LINES + _DIGEST + " WHERE line NOT LIKE '(index,%'").encode())
 # What it is over, line by line.
 LINES = Step(f'{_LINES} SELECT line FROM lines ORDER BY line COLLATE "C"'.encode())
+
+
+class Kept:
+    """The question as one connection keeps it, parsed and planned once: it is asked again after the plan has run.
+
+    A plan can make the server forget it, and keep another by its name; but a plan speaks SQL alone, and the server
+    knows which statements came so.
+    """
+
+    def __init__(self) -> None:
+        name = b"endmark_" + secrets.token_hex(8).encode()  # a pooler's connection may have had one before
+        self.keep = Step(ASK.sql, keeps=name)
+        self.ask = Step(b"", kept=name)
+        self.is_ours = Step(_IS_OURS, (name.decode(), ASK.sql.decode()))
+
+
+_IS_OURS = (
+    b"SELECT (count(*) = 1)::text FROM pg_prepared_statements WHERE name = $1 AND NOT from_sql AND statement = $2"
+)

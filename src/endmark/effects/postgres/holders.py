@@ -8,11 +8,16 @@ KEYS = ("1701733485", "1634888497")
 TRY_LOCK = Step(b"SELECT pg_catalog.pg_try_advisory_xact_lock($1::pg_catalog.int4, $2::pg_catalog.int4)::text", KEYS)
 # The same beyond the end of a transaction, for a statement that runs outside of one.
 HOLD = Step(b"SELECT pg_catalog.pg_try_advisory_lock($1::pg_catalog.int4, $2::pg_catalog.int4)::text", KEYS)
+# Whose it is; asked under it.
+PID = Step(b"SELECT pg_catalog.pg_backend_pid()::text")
 LET_GO = Step(b"SELECT pg_catalog.pg_advisory_unlock($1::pg_catalog.int4, $2::pg_catalog.int4)", KEYS)
 
 # Asked with search_path = pg_catalog. What a role may not see of another's session is NULL.
 _WHO = b"""SELECT a.pid::text, a.application_name, a.usename,
 to_char(a.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') FROM pg_stat_activity AS a WHERE a.pid IN ("""
+_HELD_BY = b"""SELECT (count(*) > 0)::text FROM pg_locks WHERE locktype = 'advisory' AND granted AND objsubid = 2
+AND mode = 'ExclusiveLock' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+AND classid::text = $1 AND objid::text = $2 AND pid::text = $3"""
 OF_TARGET = Step(
     _WHO
     + b"""SELECT l.pid FROM pg_locks AS l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
@@ -20,6 +25,11 @@ AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()
 AND l.classid::text = $1 AND l.objid::text = $2) ORDER BY a.pid LIMIT 3""",
     KEYS,
 )
+
+
+def is_held_by(pid: str) -> Step:
+    """Whether the server process `pid` holds the target's lock here."""
+    return Step(_HELD_BY, (*KEYS, pid))
 
 
 def blocking(pid: int) -> Step:

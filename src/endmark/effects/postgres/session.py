@@ -12,6 +12,7 @@ from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.postgres import alone, blame, fingerprint, guard, holders, places, questions, receipts, standing
 from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
 from endmark.effects.postgres.running import Running, guarded
+from endmark.effects.postgres.witness import Saw, Witness
 from endmark.effects.target import Ended, Failed, InDoubt, Kept, Progress, Ran, Receipt, Stop, Work
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ class PostgresSession:
         self._receipt: tuple[str, Receipt | None] | None = None  # the one that was last read under the lock
         self._fresh = False  # whether the fingerprint was read with the lock, and nobody has asked for it yet
         self._seen: str | None = None  # the fingerprint as last read under the lock
+        self._kept: fingerprint.Kept | None = None
+        self._witness: Witness | None = None
         self._blocked_by: str | None = None  # who is in the way of what runs now; None before anybody looked
 
     def __enter__(self) -> Self:
@@ -48,6 +51,7 @@ class PostgresSession:
     ) -> None:
         self.rollback()  # said and heard, so that the lock is free when this returns
         self._channel.close()
+        self._dismiss()
 
     @property
     def place(self) -> object:
@@ -62,34 +66,56 @@ class PostgresSession:
         self._lock_ms = questions.ms(max(timeout, _LOCK_LEAST))
         self._seen = self._receipt = None
         end = time.monotonic() + timeout
-        look = (places.ASK, standing.ASK, fingerprint.ASK, alone.FIND)
+        self._dismiss()
+        self._witness = witness = Witness(self._target.connect, self._lock_ms)
         with self._told():
-            replies, fault = self._heard(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK, *look)
-            tried, place, found, *more = replies[2:]
-            while tried.rows != [("true",)]:
+            pid = self._try_lock()
+            while pid is None:
                 # Without a transaction: what runs CONCURRENTLY under the lock waits for each one that is open.
                 self.rollback()
+                self._dismiss()
                 if time.monotonic() >= end:
                     raise CannotTry(self._who_holds())
                 time.sleep(min(_AGAIN, max(0.0, end - time.monotonic())))
-                tried = self._ask(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK)[2]
-                if tried.rows == [("true",)]:
-                    (place, found, *more), fault = self._heard(*look)
+                pid = self._try_lock()
+            witness.look(pid)
+            first = self._kept is None  # a second time, a rehearsed plan has had its say here
+            self._kept = kept = self._kept or fingerprint.Kept()
+            asks = (kept.keep, kept.ask) if first else (fingerprint.ASK,)
+            place, *_, seen = self._ask(places.ASK, *asks)
             self._place = place.rows[0]
+            if (saw := witness.saw()) is None:
+                (found, *more), fault = self._heard(standing.ASK, alone.FIND)
+                saw = Saw(found, more[0] if more else None, fault)
         try:
-            stands = standing.read(found)
+            stands = standing.read(saw.standing)
             standing.believe(stands, self._target.identity, self._target.allow_owner)
             with self._told():
-                if fault is not None:
-                    raise fault
-            self._unfinished = alone.unfinished(more[1])
+                if saw.fault is not None:
+                    raise saw.fault
+            self._unfinished = None if saw.unfinished is None else alone.unfinished(saw.unfinished)
         except CannotTry:
             self.rollback()
             raise
         self._powerful = bool(stands.powers)
-        self._seen, self._fresh = more[0].rows[0][0] or "", True
+        self._seen, self._fresh = seen.rows[0][0] or "", True
         self._target.believed = self.place
         self._locked = True
+
+    def _try_lock(self) -> str | None:
+        """Begin and try to take the lock: the server process that has it then, or None. Never waits."""
+        tried, pid = self._ask(questions.BEGIN, questions.own(self._lock_ms), holders.TRY_LOCK, holders.PID)[2:]
+        return pid.rows[0][0] if tried.rows == [("true",)] else None
+
+    def _dismiss(self) -> None:
+        if self._witness is not None:
+            self._witness.close()
+            self._witness = None
+
+    def beside(self) -> Self | None:
+        """A session on another connection than this one, which was opened meanwhile; None where there is none."""
+        channel = None if self._witness is None else self._witness.take()
+        return None if channel is None else type(self)(self._target, channel)
 
     def fingerprint(self) -> str:
         if self._locked and self._fresh and self._seen is not None:
@@ -242,7 +268,8 @@ class PostgresSession:
         """Everything that is left to check, and `applied`: the fingerprint that the job leaves."""
         ours = questions.own(self._lock_ms)
         prove = (questions.ONESELF, ours, still, guard.NAMING, receipts.finish(work, nonce))
-        steps = (*prove, questions.IMMEDIATE, questions.ONESELF, ours, still, fingerprint.ASK)
+        kept = self._kept or fingerprint.Kept()
+        steps = (*prove, questions.IMMEDIATE, questions.ONESELF, ours, still, kept.is_ours)
         self._blocked_by = None
         silence = max(_ANSWER, timeout + _SLACK)  # what the plan deferred runs now
         replies = list(
@@ -252,7 +279,8 @@ class PostgresSession:
         if new:
             kind, name = new[0]
             raise Failed(Signal.FORBIDDEN_STATEMENT, f"the {kind} {name} names, or is named like, the receipts' table")
-        return replies[-1].rows[0][0] or ""
+        ask = kept.ask if replies[-1].rows == [("true",)] else fingerprint.ASK
+        return self._ask(ask)[0].rows[0][0] or ""
 
     def _heard(self, *steps: Step) -> tuple[list[Reply], Fault | None]:
         """As `_ask`, where the last step may fail."""

@@ -9,50 +9,49 @@ from endmark.effects.postgres.functions import ALONE, FUNCTIONS, JOBS, RECEIPTS,
 SETUP = "'endmark target setup' makes it ready, 'endmark target setup --print' shows how"
 
 _NAMES = ", ".join(f"'{function.name}'" for function in FUNCTIONS)
-# Asked with search_path = pg_catalog. One row; NULLs where nothing was set up.
+_WRITES = "'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER'"
+# Asked with search_path = pg_catalog. One row; NULLs where nothing was set up. Each catalog is read once, for the
+# planning is what a question costs on a connection that is new.
 ASK = Step(
     f"""
-WITH me AS (SELECT oid FROM pg_roles WHERE rolname = session_user),
-reach AS (SELECT r.oid, r.rolname, r.rolsuper, r.rolcreaterole FROM pg_roles AS r, me
-    WHERE pg_has_role(me.oid, r.oid, 'MEMBER')),
-jobs AS (SELECT c.oid, n.nspname, c.relowner, n.nspowner, t.tgenabled = 'A' AND t.tgdeferrable AND t.tginitdeferred
-        AND t.tgtype = 21 AND EXISTS (SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid
+WITH jobs AS (SELECT c.oid, n.nspname::text, c.relowner, n.nspowner, t.tgenabled = 'A' AND t.tgdeferrable
+        AND t.tginitdeferred AND t.tgtype = 21 AND c.relkind = 'r' AND NOT c.relhasrules AND NOT c.relrowsecurity
+        AND EXISTS (SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid
             AND a.attnum = i.indkey[0] WHERE i.indrelid = c.oid AND i.indisunique AND i.indisvalid
-            AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = 'job_id') AS guarded,
-        c.relkind, c.relhasrules, c.relrowsecurity
+            AND i.indpred IS NULL AND i.indnkeyatts = 1 AND a.attname = 'job_id') AS guarded
     FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE t.tgname = '{TRIGGER}' AND c.relname = '{JOBS}'
-        AND t.tgfoid IN {WHOLE} AND NOT t.tgisinternal),
-made AS (SELECT p.oid, p.proowner, p.prosecdef, p.proconfig, p.prosrc, p.proname, p.pronamespace
-    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
-    WHERE n.nspname = '{SCHEMA}' AND p.proname IN ({_NAMES})),
-counts AS (SELECT c.oid FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE n.nspname = '{SCHEMA}' AND c.relname IN ('{RECEIPTS}', '{ALONE}'))
-SELECT (SELECT count(*) FROM jobs)::text,
-    (SELECT min(nspname) FROM jobs),
-    (SELECT min(pg_get_userbyid(relowner)) FROM jobs),
-    (SELECT bool_and(guarded AND relkind = 'r' AND NOT relhasrules AND NOT relrowsecurity) FROM jobs)::text,
-    (SELECT encode(sha256(convert_to(string_agg(prosrc, '' ORDER BY proname COLLATE "C"), 'UTF8')), 'hex') FROM made),
-    (SELECT bool_and(CASE WHEN proname = 'still' THEN NOT prosecdef AND proconfig IS NULL ELSE
-            prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp'] END
-        AND proowner = (SELECT min(relowner::text)::oid FROM jobs)) AND count(*) = {len(FUNCTIONS)} FROM made)::text,
-    (SELECT bool_and(c.relowner = j.relowner AND NOT c.relhastriggers AND NOT c.relhasrules AND c.relkind = 'r'
-        AND (SELECT nspowner FROM pg_namespace WHERE nspname = '{SCHEMA}') = j.relowner) AND count(*) = 2
-        FROM counts JOIN pg_class AS c USING (oid), jobs AS j)::text,
-    (SELECT string_agg(t.tgname, ', ') FROM pg_trigger AS t, jobs AS j
+        AND t.tgfoid IN {WHOLE} AND NOT t.tgisinternal)
+SELECT j.found::text, j.schema, pg_get_userbyid(j.owner)::text, j.guarded::text, m.sources,
+    (m.own AND m.first = j.owner AND m.last = j.owner)::text,
+    (k.plain AND k.first = j.owner AND k.last = j.owner AND k.spaces = j.owner)::text,
+    (SELECT string_agg(t.tgname, ', ') FROM pg_trigger AS t
         WHERE t.tgrelid = j.oid AND NOT t.tgisinternal AND t.tgname <> '{TRIGGER}'),
-    (SELECT bool_or(rolsuper) FROM reach)::text,
-    (SELECT string_agg(rolname, ', ') FROM reach, jobs WHERE reach.oid = relowner),
-    (SELECT bool_or(rolcreaterole) AND current_setting('server_version_num')::int < 160000 FROM reach)::text,
-    (SELECT string_agg(rolname, ', ') FROM reach
-        WHERE rolname IN ('pg_write_all_data', 'pg_execute_server_program', 'pg_write_server_files')),
-    (SELECT string_agg(rolname, ', ') FROM reach, jobs, counts
-        WHERE has_table_privilege(reach.oid, jobs.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
-        OR has_table_privilege(reach.oid, counts.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')),
-    (SELECT string_agg(rolname, ', ') FROM reach, jobs WHERE reach.oid = nspowner),
-    (SELECT bool_and(has_schema_privilege(session_user, pronamespace, 'USAGE')
-        AND (proname = 'whole' OR has_function_privilege(session_user, oid, 'EXECUTE'))) FROM made)::text,
+    r.super::text, r.owners, r.may_make::text, r.strong, r.writers, r.schema_owners, m.may_call::text,
     session_user::text
+FROM (SELECT count(*) AS found, min(nspname) AS schema, min(relowner) AS owner, min(oid) AS oid,
+        min(nspowner) AS spaces, bool_and(guarded) AS guarded FROM jobs) AS j
+CROSS JOIN (SELECT encode(sha256(convert_to(string_agg(prosrc, '' ORDER BY proname COLLATE "C"), 'UTF8')), 'hex')
+            AS sources,
+        bool_and(CASE WHEN proname = 'still' THEN NOT prosecdef AND proconfig IS NULL ELSE
+            prosecdef AND proconfig IS NOT DISTINCT FROM ARRAY['search_path=pg_catalog, pg_temp'] END)
+            AND count(*) = {len(FUNCTIONS)} AS own, min(proowner) AS first, max(proowner) AS last,
+        bool_and(has_schema_privilege(session_user, pronamespace, 'USAGE')
+            AND (proname = 'whole' OR has_function_privilege(session_user, p.oid, 'EXECUTE'))) AS may_call
+    FROM pg_proc AS p JOIN pg_namespace AS n ON n.oid = p.pronamespace
+    WHERE n.nspname = '{SCHEMA}' AND p.proname IN ({_NAMES})) AS m
+CROSS JOIN (SELECT bool_and(NOT relhastriggers AND NOT relhasrules AND relkind = 'r') AND count(*) = 2 AS plain,
+        min(relowner) AS first, max(relowner) AS last, min(nspowner) AS spaces, min(c.oid) AS one, max(c.oid) AS other
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = '{SCHEMA}' AND c.relname IN ('{RECEIPTS}', '{ALONE}')) AS k
+CROSS JOIN LATERAL (SELECT bool_or(rolsuper) AS super, string_agg(rolname, ', ') FILTER (WHERE oid = j.owner) AS owners,
+        bool_or(rolcreaterole) AND current_setting('server_version_num')::int < 160000 AS may_make,
+        string_agg(rolname, ', ') FILTER (WHERE rolname IN
+            ('pg_write_all_data', 'pg_execute_server_program', 'pg_write_server_files')) AS strong,
+        string_agg(rolname, ', ') FILTER (WHERE has_table_privilege(oid, j.oid, {_WRITES})
+            OR has_table_privilege(oid, k.one, {_WRITES}) OR has_table_privilege(oid, k.other, {_WRITES})) AS writers,
+        string_agg(rolname, ', ') FILTER (WHERE oid = j.spaces) AS schema_owners
+    FROM pg_roles WHERE pg_has_role(session_user, oid, 'MEMBER')) AS r
 """.encode()
 )
 
