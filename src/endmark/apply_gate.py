@@ -177,13 +177,14 @@ class ApplyGate:
         return outcome_of(entry)
 
     def decline(self, attempt_id: str, approver: str, reason: str) -> Outcome:
-        """End a staged job without effect. A job in any other state stays as it is."""
+        """End a staged job, or one whose approval waits to be used, without effect. Any other stays as it is."""
         entry = must_get(self._ledger, attempt_id)
-        if entry.state is not State.STAGED:
+        if entry.state not in (State.STAGED, State.APPROVED):
             return outcome_of(entry)
+        path = (State.DECLINED,) if entry.state is State.STAGED else (State.STAGED, State.DECLINED)
         try:
             entry = self._ledger.move(
-                attempt_id, State.STAGED, State.DECLINED, self._clock(), approver=approver, data={"reason": reason}
+                attempt_id, entry.state, path, self._clock(), approver=approver, data={"reason": reason}
             )
         except Moved as moved:
             entry = moved.entry

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.faces.shell import HERE, PROGRAM, STATEMENTS
@@ -209,3 +210,72 @@ def test_signals_still_raise_at_the_question(shell):
     with_child = shell.terminal("apply", shell.plan(), "--to", HERE, answers=[(ASKED, signal.SIGTERM)])
     assert with_child.code == 143
     assert shell.entry("job-1").state == "staged"
+
+
+# --- approved now, applied later
+
+
+def test_an_approval_waits_and_is_used_by_the_next_approve(shell):
+    shell.stage()
+    said = shell.run("approve", "job-1", "--later", "--yes", "--json")
+    assert (said.code, said.object["state"]) == (16, "approved")
+    assert not is_applied(shell)
+    again = shell.run("approve", "job-1", "--later", "--yes", "--json")
+    assert (again.code, again.object["state"]) == (16, "approved")
+    assert "approved already" in again.talk
+    assert not is_applied(shell)
+    shell.setenv(CLAUDECODE="1")  # a person has approved it: whoever comes now may be a worker
+    assert shell.run("approve", "job-1").code == 0
+    assert is_applied(shell)
+    assert "CLAUDECODE" not in shell.entry("job-1").approver
+
+
+def test_an_agent_cannot_approve_for_later_either(shell):
+    shell.stage()
+    shell.setenv(CLAUDECODE="1")
+    assert shell.run("approve", "job-1", "--later", "--yes").code == 16
+    assert shell.entry("job-1").state == "staged"
+
+
+@pytest.mark.parametrize("answer", [b"y\n", b"n\n"])
+def test_a_person_is_asked_whether_to_approve(shell, answer):
+    shell.stage()
+    said = shell.terminal("approve", "job-1", "--later", answers=[(ASKED, answer)])
+    assert "Approve job job-1 for " in said.text
+    assert "CREATE TABLE invoices" in said.text
+    yes = answer == b"y\n"
+    assert (said.code, shell.entry("job-1").state) == ((16, "approved") if yes else (1, "declined"))
+    assert not is_applied(shell)
+
+
+def _move(shell):
+    query(shell.app, "CREATE TABLE moved (x)")
+
+
+def _let_time_pass(shell):
+    shell.monkeypatch.setattr("endmark.faces.api.now", lambda: datetime.now(UTC) + timedelta(seconds=61))
+
+
+@pytest.mark.parametrize(("happens", "why"), [(_move, "schema changed"), (_let_time_pass, "expired")])
+def test_an_approval_that_does_not_hold_any_more_applies_nothing(shell, happens, why):
+    configure(shell, 'review = "required"\napproval_expires = "1m"')
+    shell.run("apply", shell.plan(), "--to", "prod")
+    shell.run("approve", "job-1", "--later", "--yes")
+    happens(shell)
+    said = shell.run("approve", "job-1", "--yes", "--json")
+    assert (said.code, said.object["state"]) == (16, "staged")
+    assert said.object["detail"].startswith("The approval is void: ")
+    assert why in said.object["detail"]
+    assert not is_applied(shell)
+    assert shell.run("approve", "job-1", "--yes").code == 0
+    assert is_applied(shell)
+
+
+def test_an_approval_is_taken_back(shell):
+    shell.stage()
+    shell.run("approve", "job-1", "--later", "--yes")
+    assert shell.run("decline", "job-1", "--reason", "thought again").code == 1
+    assert shell.entry("job-1").state == "declined"
+    assert shell.run("approve", "job-1", "--yes").code == 1
+    assert not is_applied(shell)
+    assert shell.run("ledger", "verify").code == 0

@@ -324,3 +324,20 @@ def test_a_rehearsal_of_the_python_face_spends_no_id(sqlite):
         rehearse(raw[:-20], sqlite.target)
     with pytest.raises(Refused, match="made for schema"):
         rehearse(plan_bytes("j2", ["SELECT 1"], base="0" * 64), sqlite.target)
+
+
+def test_an_approval_does_not_hold_where_another_approver_or_another_schema_is_wanted(sqlite):
+    """What the plan is bound to by itself comes first; a target that has become stricter is obeyed."""
+    raw = plan_bytes("j1", UP, base=sqlite.fingerprint())
+    with sqlite.gate() as gate:
+        staged = gate.submit(Delivery(raw=raw, submitter="ann"), sqlite.target, QUICK)[0]
+    assert let_pass(sqlite, staged).state == "approved"
+    two = msgspec.structs.replace(QUICK, other_approver=True)
+    with pytest.raises(CannotTry, match="another approver"):
+        approve_at(sqlite, staged, two, timedelta(seconds=1))
+    assert sqlite.entry("j1").state == "approved"
+    assert sqlite.apply("j2", ["CREATE TABLE meanwhile (x INTEGER)"]).state == "applied"
+    before = sqlite.files()
+    assert approve_at(sqlite, staged, QUICK, timedelta(seconds=1)).state == "stale"
+    assert sqlite.files() == before
+    sqlite.check_books_agree()

@@ -389,7 +389,7 @@ class Job:
         return self.outcome
 
     def decline(self, *, approver: str | None = None, reason: str = "") -> Outcome:
-        """End a staged job without effect."""
+        """End a staged job, or one whose approval waits to be used, without effect."""
         self.outcome = self._gate.doing.decline(self.outcome.attempt_id or "", approver or "python", reason)
         return self.outcome
 

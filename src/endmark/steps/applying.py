@@ -5,6 +5,8 @@ from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+import msgspec
+
 from endmark.core.evidence import REHEARSED, UNDONE_BY_DOWNS
 from endmark.core.outcome import Outcome
 from endmark.core.plan import Plan
@@ -77,7 +79,8 @@ class Applying:
                 raise void(entry)
             if start is State.APPROVED and (why := approving.void(self._ledger, entry, before, options, now)):
                 entry = self._ledger.move(entry.attempt_id, start, State.STAGED, now, data={"void": why})
-                return outcome_of(entry)
+                waits = outcome_of(entry)
+                return msgspec.structs.replace(waits, detail=f"The approval is void: {why}. {waits.detail}")
             found: Rehearsal | None = None
             if receipt is None and options.rehearse:
                 tried = self.rehearse(session, entry, staged_plan, options, before)

@@ -156,9 +156,15 @@ def must_exist(found: Config) -> None:
         )
 
 
-def let_through(ctx: click.Context, gate: Gate, job: Job, place: Place, road: review.Road, why: str) -> Outcome:
-    """Take a staged job along its road: apply it, ask a person first, or leave it staged and say why."""
+def let_through(
+    ctx: click.Context, gate: Gate, job: Job, place: Place, road: review.Road, why: str, *, later: bool = False
+) -> Outcome:
+    """Take a staged job along its road: apply it, ask a person first, or leave it staged and say why. With `later` it
+    is approved where it would be applied."""
     if job.state == "approved":  # an approval that waited to be used; the gate says whether it still holds
+        if later:
+            say("Nothing was done: the job is approved already.")
+            return job.outcome
         return finished(ctx, job.apply(place.target, approver=review.who(os.environ)))
     if job.state != "staged":
         if not job.is_new:
@@ -181,7 +187,8 @@ def let_through(ctx: click.Context, gate: Gate, job: Job, place: Place, road: re
             with ctx.meta["stop"].released():
                 if ctx.meta["stop"].first is not None:
                     raise KeyboardInterrupt
-                question = f"Apply job {safe(job.outcome.job_id or '')} to {safe(place.title)}?"
+                act, to = ("Approve", "for") if later else ("Apply", "to")
+                question = f"{act} job {safe(job.outcome.job_id or '')} {to} {safe(place.title)}?"
                 answer = ask(question, bool(ctx.meta.get("stdin")))
         except (KeyboardInterrupt, Terminated) as fault:
             ctx.meta["stop"].note("SIGTERM" if isinstance(fault, Terminated) else "SIGINT")
@@ -191,6 +198,8 @@ def let_through(ctx: click.Context, gate: Gate, job: Job, place: Place, road: re
             return _stays(job, "Nobody answered.")
         if not answer:
             return job.decline(approver=me)
+    if later:
+        return job.approve(place.target, approver=me, shown_fingerprint=fingerprint)
     return finished(ctx, job.apply(place.target, approver=me, shown_fingerprint=fingerprint))
 
 

@@ -18,7 +18,7 @@ from endmark.faces.terminal import say
 @JSON
 @click.pass_context
 def command(ctx: click.Context, id: str, reason: str, ledger: str | None, config: str | None) -> Outcome:
-    """End a staged job without effect. A job in any other state stays what it is.
+    """End a job that waits, staged or approved, without effect. Any other stays what it is.
 
     Exit code 1 says that the job ended with a no, as everywhere.
 
@@ -28,6 +28,6 @@ def command(ctx: click.Context, id: str, reason: str, ledger: str | None, config
     """
     gate = open_to_write(ctx, settings(ledger, config))
     job = gate.job(id)
-    if job.state != "staged":
+    if job.state not in ("staged", "approved"):
         say(NOT_WAITING)
     return job.decline(approver=review.who(os.environ), reason=reason)
