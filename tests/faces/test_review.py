@@ -279,3 +279,37 @@ def test_an_approval_is_taken_back(shell):
     assert shell.run("approve", "job-1", "--yes").code == 1
     assert not is_applied(shell)
     assert shell.run("ledger", "verify").code == 0
+
+
+# --- the same statements in two places
+
+
+def _two_places(shell):
+    (shell.folder / "prod.db").write_bytes(shell.app.read_bytes())
+    shell.write("endmark.toml", f'[targets.staging]\nurl = "{HERE}"\n[targets.prod]\nurl = "sqlite:///prod.db"\n')
+
+    def applied():
+        looks = "SELECT count(*) FROM sqlite_schema WHERE name = 'invoices'"
+        return [query(path, looks) for path in (shell.app, shell.folder / "prod.db")] == [[(1,)], [(1,)]]
+
+    return applied
+
+
+def test_from_staging_to_production_with_a_ledger_each(shell):
+    applied = _two_places(shell)
+    plan = shell.plan("billing-7")
+    for target in ("staging", "prod"):
+        assert shell.run("apply", plan, "--to", target, "--ledger", f"{target}.book").code == 0
+    assert applied()
+
+
+def test_from_staging_to_production_in_one_ledger(shell):
+    applied = _two_places(shell)
+    assert shell.run("apply", shell.plan("billing-7.staging"), "--to", "staging").code == 0
+    second = shell.run("apply", shell.plan("billing-7.staging"), "--to", "prod", "--json")
+    assert (second.code, second.object["signal"]) == (12, "id-reused")
+    assert "another target" in second.object["detail"]
+    assert not applied()
+    assert shell.run("apply", shell.plan("billing-7"), "--to", "prod").code == 0
+    assert applied()
+    assert shell.entry("billing-7").sha256 == shell.entry("billing-7.staging").sha256
