@@ -8,8 +8,9 @@ import sys
 import pytest
 from tests.core import payloads
 from tests.drills.sweeping import HOLES, PYTHON, VERDICT
+from tests.support.world import dump, make_database
 
-from endmark.core import strictjson
+from endmark.core import mc1, strictjson
 from endmark.drills import peer_clients
 from endmark.faces.cli.at_drill import Meter
 
@@ -145,6 +146,17 @@ def test_our_own_gates(shell, payload, gate, data):
     said = shell.run("drill", gate, "--payload", payload(data), "--json")
     assert (said.code, said.object["accepted"], said.object["control"]) == (0, [], "accepted")
     assert said.object["tried"] >= len(data) - 1
+
+
+def test_the_whole_gate_on_a_copy_of_a_database(shell, payload):
+    make_database(shell.folder / "app.db")
+    name = payload(mc1.seal(payloads.dump(payloads.document(["CREATE TABLE made (x)"]))))
+    said = shell.run("drill", "plan", "--payload", name, "--to", "sqlite:///app.db", "--faults", "keys", "--json")
+    assert (said.code, said.object["accepted"], said.object["control"]) == (0, [], "accepted")
+    assert said.object["tried"] > 20
+    assert "made" not in "".join(dump(shell.folder / "app.db"))
+    for url, code in (("postgresql://127.0.0.1/x", 2), ("sqlite:///none.db", 20), ("none.db", 20)):
+        assert shell.run("drill", "plan", "--payload", name, "--to", url).code == code, url
 
 
 def test_a_stream(shell, payload):

@@ -91,9 +91,13 @@ def _own(gate: Any, payload: str, given: dict[str, Any], wire: str | None = None
 
 @command.command("plan", cls=Verb)
 @at_drill.PAYLOAD
+@click.option("--to", metavar="URL", help="Apply to a copy of this database, and look at the copy: sqlite:///FILE.")
 @at_drill.options(world=False)
-def of_plan(payload: str, **given: Any) -> Result:
-    """Drill endmark's own proof of a plan, in this process.
+def of_plan(payload: str, to: str | None, **given: Any) -> Result:
+    """Drill endmark's own proof of a plan, in this process; with --to the whole gate.
+
+    With --to each fault is delivered to a fresh copy of a SQLite database, with a fresh ledger: what applies is a hole,
+    and so is a refusal after which the copy differs. The database itself is only read.
 
     In an MC1 envelope nothing may be accepted. A bare plan has ids that its digest does not cover, and a witness form
     proves its end only: what is accepted there is told.
@@ -101,8 +105,20 @@ def of_plan(payload: str, **given: Any) -> Result:
     \b
     Example:
       endmark drill plan --payload plan.mc1 --faults cuts,flips,mutations:100000
+      endmark drill plan --payload plan.mc1 --to sqlite:///app.db
     """
-    return _own("plan", payload, given)
+    if to is None:
+        return _own("plan", payload, given)
+    from endmark.drills.targets.applied import ApplyTarget
+    from endmark.effects.sqlite import SqliteTarget
+    from endmark.faces.targets import target_at
+
+    target = target_at(to)
+    if not isinstance(target, SqliteTarget):
+        raise Misuse("--to: of a SQLite database a copy can be made; sqlite:///FILE was expected.")
+    body = at_drill.body_of(payload, given)
+    drilled = ApplyTarget(path=str(target.path), timeout=given["timeout"])
+    return at_drill.run(drilled, body, given, default="cuts", verb="plan", own_gate=True, batch=512)
 
 
 @command.command("verdict", cls=Verb)
