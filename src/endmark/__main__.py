@@ -1,6 +1,6 @@
 """`python -m endmark` is the command line."""
 
-from endmark.faces.cli import main
+from endmark.faces.start import main
 
 if __name__ == "__main__":
     main()

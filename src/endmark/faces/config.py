@@ -211,7 +211,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
 
 def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> Config:
     """What flags, environment and endmark.toml say together. `ledger` and `config` are the flags. Raises Misuse."""
-    file, document = _opened(config, environ)
+    file, document = opened(config, environ)
     tables = document or {}
     targets, keys = _targets(tables.get("targets", {}), file), _keys(tables, file)
     for name, table in targets.items():
@@ -235,11 +235,11 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
 
 def trusted_keys(config: str | None, environ: Mapping[str, str]) -> tuple[Path, ...] | None:
     """The files of public keys that endmark.toml names; None for none. `config` is the flag. Raises Misuse."""
-    file, document = _opened(config, environ)
+    file, document = opened(config, environ)
     return _keys(document or {}, file)
 
 
-def _opened(config: str | None, environ: Mapping[str, str]) -> tuple[Path, dict[str, Any] | None]:
+def opened(config: str | None, environ: Mapping[str, str]) -> tuple[Path, dict[str, Any] | None]:
     """The configuration and what it holds, None where there is none."""
     named = config or environ.get("ENDMARK_CONFIG")
     file = Path(named or FILE)

@@ -103,6 +103,31 @@ def run(kind: str, state: str | None) -> Result:
     return Result("", None, guard.main([kind, state or ""]), b"")
 
 
+def _host(name: str, title: str) -> click.Command:
+    @click.command(name, short_help=f"What {title} asks before it runs a tool: the request on standard input.")
+    @click.option("--config", metavar="FILE", help="The configuration; else ENDMARK_CONFIG, else the nearest one.")
+    def asked(config: str | None) -> None:
+        from endmark.faces.start import hook
+
+        hook(name, [] if config is None else ["--config", config])
+
+    asked.help = f"""May {title} run this tool? Its PreToolUse request comes on standard input.
+
+    Exit code 0 lets it run, 2 blocks it and says why on standard error; there is no other. Blocked is what would reach
+    a guarded database, file or branch past its gate, a person's own commands, and a plan or verdict that is not whole.
+    A fence for agents that mean well, no lock.
+
+    \b
+    Example:
+      endmark hook {name} --config /etc/endmark/endmark.toml < request.json
+    """
+    return asked
+
+
+command.add_command(_host("claude", "Claude Code"))
+command.add_command(_host("codex", "Codex"))
+
+
 def _program() -> list[str]:
     """How the hooks call us: the Python that runs this, without anything of the environment or the working folder."""
     return [sys.executable, "-I", "-c", "import gc; gc.disable(); from endmark.faces.guard import hook; hook()"]
