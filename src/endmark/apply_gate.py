@@ -24,11 +24,11 @@ from endmark.ledger.outcomes import outcome_of
 from endmark.steps import approving, undoing
 from endmark.steps.applying import Applying, must_get, void
 from endmark.steps.approving import SELF_APPROVED
-from endmark.steps.intake import Delivery, Intake, still_good_enough
+from endmark.steps.intake import Delivery, Intake, Looked, look, still_good_enough
 from endmark.steps.settle import STANDS, check_free
 from endmark.steps.treatment import Options
 
-__all__ = ["ApplyGate", "Delivery", "Options"]
+__all__ = ["ApplyGate", "Delivery", "Looked", "Options", "look"]
 
 
 class ApplyGate:
@@ -69,6 +69,24 @@ class ApplyGate:
         if target is not None and options.rehearse:
             entry = self._show_what_it_does(target, entry, proven_plan, options)
         return outcome_of(entry), proven_plan
+
+    def admit(self, found: Looked) -> tuple[Outcome, bool]:
+        """Stage a delivery that was looked at, without a look at its target; whether it is new.
+
+        What stands in the target under the same id is found when the job is applied. Raises CannotTry.
+        """
+        taken = self._intake.admit(found)
+        if isinstance(taken, Outcome):
+            return taken, False
+        new = taken[1]
+        entry, created = self._ledger.record(new, self._clock(), body=found.delivery.raw)
+        return (outcome_of(entry), True) if created else (self._intake.known(entry, new), False)
+
+    def show_what_it_does(self, attempt_id: str, target: Target, options: Options) -> None:
+        """Rehearse a staged job for whoever is to approve it; where that cannot be done now, it waits without."""
+        entry = must_get(self._ledger, attempt_id)
+        if entry.state is State.STAGED:
+            self._show_what_it_does(target, entry, self.plan_of(entry), options)
 
     def _show_what_it_does(self, target: Target, entry: Entry, staged_plan: Plan, options: Options) -> Entry:
         """Rehearse a job that will wait for a person, who then sees what it does. Where that cannot be done now, it

@@ -10,7 +10,7 @@ from tests.support.servers import postgres
 from endmark.ledger.book import Ledger
 
 ENGINES = ("sqlite", "postgres")
-TABLES = ("counts", "bodies", "answers", "events", "checkpoints", "reviews", "decisions", "attempts")
+TABLES = ("counts", "bodies", "answers", "events", "checkpoints", "reviews", "decisions", "attempts", "tokens")
 _NUMBERED = {"events": "id", "reviews": "n", "decisions": "n", "attempts": "n"}
 
 

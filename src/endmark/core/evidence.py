@@ -36,3 +36,4 @@ TARGET_GONE = "target-gone"  # closed by a person: nobody can say any more what 
 REHEARSED = "rehearsed"  # it ran where nothing stays first, and left the schema that it left then
 FOUND_IN_REHEARSAL = "found-in-rehearsal"  # declined by what was found there; the target was not touched
 RESTORED = "reverted-by:restore"  # the target's file is the one from before it
+REVIEW_NONE = "review-none"  # its target asked for no review when the service took it: a worker may apply it

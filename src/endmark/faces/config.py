@@ -30,7 +30,7 @@ class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """`[targets.NAME]` of endmark.toml."""
 
     url: str
-    review: Literal["required", "none"] = "none"
+    review: Literal["required", "none"] | None = None  # none on the command line, required by the service
     rehearse: Literal["always", "never"] = "never"
     rehearse_in: str | None = None
     backup: str | list[str] | None = None
@@ -38,7 +38,7 @@ class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     down: Literal["required", "optional"] = "optional"
     approver: Literal["other", "any"] = "any"
     approval_expires: str | None = None
-    min_evidence: Literal["bare", "witness", "sealed", "signed"] = "bare"
+    min_evidence: Literal["bare", "witness", "sealed", "signed"] | None = None  # bare, or sealed by the service
     lock_timeout: float = 10.0
     statement_timeout: float = 300.0
     max_statements: int | None = None
@@ -107,6 +107,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     trusted_keys: tuple[Path, ...] | None = None
     merge: MergeTable = MergeTable()
     mcp: McpTable = McpTable()
+    service: Mapping[str, Any] = {}
 
     @property
     def merge_key(self) -> Path | None:
@@ -145,6 +146,19 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             with suppress(Misuse):
                 yield self._place(name, self._target(name), table, flags)
 
+    def served(self, name: str) -> Place:
+        """The target with this name as the service treats it: reviewed and sealed, unless its table says otherwise.
+
+        Raises Misuse.
+        """
+        if name not in self.targets:
+            raise Misuse(self._no_such_target(name))
+        table = self.targets[name]
+        stricter = msgspec.structs.replace(
+            table, review=table.review or "required", min_evidence=table.min_evidence or "sealed"
+        )
+        return self._place(name, self._target(name), stricter, None)
+
     def _place(self, name: str | None, target: Target, table: TargetTable, flags: Overrides | None) -> Place:
         flags = flags or Overrides()
         options = Options(
@@ -154,14 +168,14 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             backup_command=_command(table, flags),
             backup_timeout=table.backup_timeout,
             environ=self.environ if isinstance(table.backup, list) else {},
-            min_evidence=LEVELS[table.min_evidence],
+            min_evidence=LEVELS[table.min_evidence or "bare"],
             max_statements=table.max_statements,
             down_required=table.down == "required",
             rehearse=table.rehearse == "always",
             other_approver=table.approver == "other",
             approval_expires=None if table.approval_expires is None else duration(table.approval_expires),
         )
-        return Place(name=name, review=None if name is None else table.review, target=target, options=options)
+        return Place(name=name, review=None if name is None else table.review or "none", target=target, options=options)
 
     def _backups(self, table: TargetTable, flags: Overrides, target: Target) -> Path | None:
         if flags.no_backup:
@@ -230,6 +244,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         trusted_keys=keys,
         merge=_convert(tables.get("merge", {}), MergeTable, f"{file}: merge"),
         mcp=_convert(tables.get("mcp", {}), McpTable, f"{file}: mcp"),
+        service=tables.get("service", {}),
     )
 
 

@@ -48,6 +48,8 @@ class Ledger(Queries):
     not flushed to the disk by itself: a power cut may take it back, until the next durable commit.
     """
 
+    _batching = False
+
     @classmethod
     def open(cls, path: Path | str, *, create: bool, timeout: float = 10.0) -> Self:
         """The ledger in the file at `path`, or in PostgreSQL where that is a `postgresql://` URL.
@@ -209,6 +211,21 @@ class Ledger(Queries):
             return verify.audit(source, progress)
 
     @contextmanager
+    def batch(self, clock: Callable[[], datetime], *, durable: bool = True) -> Iterator[None]:
+        """The acts inside are committed together when the block ends; none of them has happened before.
+
+        Each act is whole or raises by itself, and the others go on. Other threads wait. Raises CannotTry when the
+        commit was not made: then nothing of the batch happened.
+        """
+        self._batching = True
+        try:
+            with self.store.batch(durable):
+                yield
+        finally:
+            self._batching = False
+        self._check_in(stamp(clock()))
+
+    @contextmanager
     def transaction(self, at: str, durable: bool) -> Iterator[Store]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
         with self.store.transaction(durable):
@@ -217,6 +234,8 @@ class Ledger(Queries):
 
     def _check_in(self, at: str) -> None:
         """After a transaction: make a checkpoint where one is due."""
+        if self._batching:  # after the batch
+            return
         last = self.store.last_event
         if last // EVERY > (last - self.store.written) // EVERY:
             with suppress(CannotTry):  # what was asked for stands committed; the next checkpoint covers this one

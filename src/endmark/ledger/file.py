@@ -60,6 +60,11 @@ def unreadable(path: Path, error: Exception) -> CannotTry:
     return _cannot(path, f"a row cannot be read ({error})", "what was recorded", "run `endmark ledger verify`")
 
 
+def batch_ended(path: Path) -> CannotTry:
+    """What others in the same batch met has ended the whole of it."""
+    return _cannot(path, "an error ended the batch this was part of", "a ledger that can be written", "try again")
+
+
 _ADVICE = {
     sqlite3.SQLITE_READONLY: ("it is read-only", "let this user write the file and its folder"),
     sqlite3.SQLITE_FULL: ("its disk is full", "free some space, then try again"),

@@ -78,10 +78,15 @@ class Queries:
         return self.ask(entry_of, f"{_SELECT}WHERE {where} ORDER BY n", *values)
 
     def page(
-        self, limit: int, before: str | None = None, state: State | None = None, target: str | None = None
+        self,
+        limit: int,
+        before: str | None = None,
+        state: State | None = None,
+        target: str | tuple[str, ...] | None = None,
     ) -> list[Entry]:
         """At most `limit` attempts, newest first, recorded before the attempt whose id is `before`.
 
+        `target`: only those for it, or for one of these.
         The last id of one page is the `before` of the next; an unknown one gives an empty page.
         """
         first = _NEWEST
@@ -138,16 +143,19 @@ def _state(word: str | None) -> str | None:
     return None if word is None else _STATES[word]
 
 
-def _where(state: State | None, target: str | None) -> tuple[str, tuple[str, ...]]:
+def _where(state: State | None, target: str | tuple[str, ...] | None) -> tuple[str, tuple[str, ...]]:
     """The condition, in the words of the index, and its values."""
     parts: list[str] = ["TRUE"]
     values: list[str] = []
     if state is not None:
         parts.append("state = ? AND state <> 'received'")
         values.append(state.value)
-    if target is not None:
+    if isinstance(target, str):
         parts.append("target = ?")
         values.append(target)
+    elif target is not None:
+        parts.append(f"target IN ({', '.join('?' * len(target))})" if target else "FALSE")
+        values += target
     return " AND ".join(parts), tuple(values)
 
 

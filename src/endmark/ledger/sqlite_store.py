@@ -12,6 +12,7 @@ from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.ledger import schema
 from endmark.ledger.entry import RECEIVED_COLUMNS
+from endmark.ledger.file import batch_ended as _ended
 from endmark.ledger.file import connect, explained, unreadable
 from endmark.ledger.source import Source
 from endmark.ledger.store import EVENT_COLUMNS, Received, Row
@@ -33,6 +34,7 @@ class SqliteStore:
     last_event = written = 0
 
     _durable: bool | None = True  # what the connection is set to
+    _batching = False
 
     def __init__(self, connection: sqlite3.Connection, path: Path, timeout: float) -> None:
         self.connection = connection
@@ -67,6 +69,10 @@ class SqliteStore:
     @contextmanager
     def transaction(self, durable: bool) -> Iterator[None]:
         with self._lock:
+            if self._batching:
+                with self._part():
+                    yield
+                return
             self.written = self.last_event = 0
             try:
                 if durable is not self._durable:
@@ -83,6 +89,37 @@ class SqliteStore:
             except BaseException:
                 self._roll_back()
                 raise
+
+    @contextmanager
+    def batch(self, durable: bool) -> Iterator[None]:
+        with self.transaction(durable):
+            self._batching = True
+            try:
+                yield
+            finally:
+                self._batching = False
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        """A transaction within a batch."""
+        if not self.connection.in_transaction:  # a full disk ends all of it: nothing may begin another by itself
+            raise _ended(self._path)
+        before = self.written, self.last_event
+        try:
+            self.connection.execute("SAVEPOINT part")
+            yield
+            self.connection.execute("RELEASE part")
+        except BaseException as error:
+            self.written, self.last_event = before
+            try:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK TO part")
+                    self.connection.execute("RELEASE part")
+            except sqlite3.Error:
+                self._roll_back()  # all of it: what is half done must not be committed
+            if isinstance(error, sqlite3.Error):
+                raise explained(error, self._path, self._timeout) from error
+            raise
 
     def _roll_back(self) -> None:
         with suppress(sqlite3.Error):

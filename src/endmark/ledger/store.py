@@ -60,6 +60,12 @@ class Store(Protocol):
     def transaction(self, durable: bool) -> AbstractContextManager[None]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
 
+    def batch(self, durable: bool) -> AbstractContextManager[None]:
+        """What happens inside is committed together, or nothing of it.
+
+        A `transaction` or a `record` in there is whole or rolled back by itself, and the others go on.
+        """
+
     def alone(self, about: str) -> None:
         """Within a transaction: whoever else says the same word waits until this transaction has ended."""
 

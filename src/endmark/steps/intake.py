@@ -46,6 +46,63 @@ class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     verify: Verify | None = None
 
 
+class Looked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a delivery is, by its bytes alone: refused, or a plan with what to record of it.
+
+    `unmet` is why the target does not want it, though it is proven: that counts only for an id that nobody knows.
+    """
+
+    delivery: Delivery
+    body_sha256: str
+    target: str | None
+    refused: Refused | None = None
+    plan: Plan | None = None
+    new: New | None = None
+    unmet: Refused | None = None
+
+
+def look(delivery: Delivery, where: str | None, options: Options) -> Looked:
+    """Prove a delivery. It takes time, and nothing else: no ledger is asked, so any thread may do it.
+
+    `where` is the identity of the target it is for, `options` what is demanded there. Raises ValueError for a job id
+    given outside the body that none can have.
+    """
+    raw = delivery.raw
+    if not isinstance(raw, bytes):
+        raise TypeError(f"bytes were expected, not {type(raw).__name__}")
+    if delivery.job_id is not None and not plan.ID.fullmatch(delivery.job_id):
+        raise ValueError("the job id given outside the body is not 1-128 of [A-Za-z0-9._:-]")
+    body_sha256 = hashlib.sha256(raw).hexdigest()
+    if delivery.refused is not None:
+        return Looked(delivery=delivery, body_sha256=body_sha256, target=where, refused=delivery.refused)
+    try:
+        proven = proof.prove(raw, delivery.cap, delivery.verify)
+        proven_plan, level, evidence = _plan_in(proven, delivery)
+        claimed = _claimed(delivery.claims, body_sha256, proven)
+    except Refused as refusal:
+        return Looked(delivery=delivery, body_sha256=body_sha256, target=where, refused=refusal)
+    new = New(
+        job_id=proven_plan.job_id,
+        state=State.STAGED,
+        signal=Signal.COMPLETE,
+        received_bytes=len(raw),
+        expected_bytes=proven.expected_bytes,
+        body_sha256=body_sha256,
+        sha256=proven_plan.sha256,
+        stmt_count=proven_plan.stmt_count,
+        target=where,
+        level=level.word,
+        evidence=(*evidence, *(word for word in delivery.evidence if word not in evidence), *claimed),
+        submitter=delivery.submitter,
+    )
+    unmet = None
+    try:
+        check_demands(proven_plan, level, proven, options)
+    except Refused as refusal:
+        unmet = refusal
+    return Looked(delivery=delivery, body_sha256=body_sha256, target=where, plan=proven_plan, new=new, unmet=unmet)
+
+
 class Intake:
     """What comes before every effect. The ledger it writes to is the gate's."""
 
@@ -59,42 +116,23 @@ class Intake:
         `where` is the identity of the target it is for, `options` what is demanded there.
         Raises CannotTry when the ledger cannot be used.
         """
-        raw = delivery.raw
-        if not isinstance(raw, bytes):
-            raise TypeError(f"bytes were expected, not {type(raw).__name__}")
-        if delivery.job_id is not None and not plan.ID.fullmatch(delivery.job_id):
-            raise ValueError("the job id given outside the body is not 1-128 of [A-Za-z0-9._:-]")
-        body_sha256 = hashlib.sha256(raw).hexdigest()
-        if delivery.refused is not None:
-            return self._refuse(delivery.refused, delivery, body_sha256, where)
-        try:
-            proven = proof.prove(raw, delivery.cap, delivery.verify)
-            proven_plan, level, evidence = _plan_in(proven, delivery)
-            claimed = _claimed(delivery.claims, body_sha256, proven)
-        except Refused as refusal:
-            return self._refuse(refusal, delivery, body_sha256, where)
-        new = New(
-            job_id=proven_plan.job_id,
-            state=State.STAGED,
-            signal=Signal.COMPLETE,
-            received_bytes=len(raw),
-            expected_bytes=proven.expected_bytes,
-            body_sha256=body_sha256,
-            sha256=proven_plan.sha256,
-            stmt_count=proven_plan.stmt_count,
-            target=where,
-            level=level.word,
-            evidence=(*evidence, *(word for word in delivery.evidence if word not in evidence), *claimed),
-            submitter=delivery.submitter,
-        )
+        return self.admit(look(delivery, where, options))
+
+    def admit(self, found: Looked) -> Outcome | tuple[Plan, New]:
+        """The same, of a delivery that was looked at. Raises CannotTry when the ledger cannot be used."""
+        delivery, proven_plan, new = found.delivery, found.plan, found.new
+        if proven_plan is None or new is None:
+            assert found.refused is not None  # noqa: S101  # what is no plan was refused
+            return self._refuse(found.refused, delivery, found.body_sha256, found.target)
         known = self._ledger.by_job(proven_plan.job_id)
         if known is not None:
             return self.known(known, new)
         try:
-            check_demands(proven_plan, level, proven, options)
-            self._check_retry(proven_plan, len(raw), proven.expected_bytes)
+            if found.unmet is not None:
+                raise found.unmet
+            self._check_retry(proven_plan, new.received_bytes, new.expected_bytes)
         except Refused as refusal:
-            return self._refuse(refusal, delivery, body_sha256, where, proven_plan.job_id)
+            return self._refuse(refusal, delivery, found.body_sha256, found.target, proven_plan.job_id)
         return proven_plan, new
 
     def _check_retry(self, proven_plan: Plan, received: int, expected: int | None) -> None:

@@ -42,6 +42,10 @@ VERBS = {
         "policy": "What decides a merge: is the policy sound?",
         "reaudit": "Which records of an old gate's log prove nothing.",
     },
+    "Service": {
+        "serve": "The gates over HTTP: agents submit, people approve.",
+        "token": "Who may ask the service for what.",
+    },
     "Drills": {
         "drill": "Break a payload at every byte: what does a gate take for whole?",
         "proxy": "Guard a provider's answers, or break them on purpose.",

@@ -10,9 +10,10 @@ from typing import NamedTuple
 from endmark.core.states import DECISION_MOVES, MOVES, REVIEW_MOVES, Decision, Review, State
 from endmark.ledger.entry import RECEIVED_COLUMNS
 from endmark.ledger.patch_schema import DECISION_FACTS, DECISION_IDENTITY, REVIEW_FACTS, REVIEW_IDENTITY
-from endmark.ledger.postgres.tables import TABLES
+from endmark.ledger.postgres.tables import SINCE, TABLES
 from endmark.ledger.rules import UNKNOWN_SIGNAL, illegal, words
 from endmark.ledger.schema import FACTS, IDENTITY
+from endmark.ledger.token_schema import IDENTITY as TOKEN_IDENTITY
 
 PATH = "pg_catalog, pg_temp"
 
@@ -274,6 +275,22 @@ _ANSWERS = _body(
 )
 
 
+_TOKENS = _body(
+    _on(
+        "INSERT",
+        _refuse(
+            _unless("NEW.name <> ''", "length(NEW.sha256) = 64", "NEW.scopes <> ''", "NEW.revoked_at IS NULL"),
+            "a token has a name, a digest and a scope, and begins unrevoked",
+        ),
+    ),
+    _on(
+        "UPDATE",
+        _refuse(_differ(TOKEN_IDENTITY), "what a token may do never changes"),
+        _refuse("OLD.revoked_at IS NOT NULL OR NEW.revoked_at IS NULL", "a revoked token stays revoked"),
+    ),
+)
+
+
 def _never(says: str) -> str:
     return (
         f"BEGIN\nRAISE EXCEPTION USING ERRCODE = '23514', MESSAGE = '{says}', TABLE = TG_TABLE_NAME;\nRETURN NULL;\nEND"
@@ -331,6 +348,7 @@ FUNCTIONS: dict[str, str] = {
     "decisions_are_judged": _DECISIONS,
     "reviews_are_judged": _REVIEWS,
     "answers_are_judged": _ANSWERS,
+    "tokens_are_judged": _TOKENS,
     "rows_stay": _STAY,
     "rows_never_change": _NEVER_CHANGE,
     "record": _RECORD,
@@ -344,6 +362,8 @@ TRIGGERS = (
     Trigger("decisions", "decisions_are_judged", JUDGES),
     Trigger("reviews", "reviews_are_judged", JUDGES),
     Trigger("answers", "answers_are_judged", JUDGES_INSERTS),
+    Trigger("tokens", "tokens_are_judged", JUDGES),
+    Trigger("tokens", "rows_stay", STAYS),
     Trigger("attempts", "rows_stay", STAYS),
     Trigger("decisions", "rows_stay", STAYS),
     Trigger("reviews", "rows_stay", STAYS),
@@ -354,9 +374,16 @@ TRIGGERS = (
 )
 
 
-def made() -> tuple[str, ...]:
-    """The statements that make every function and trigger of the first version."""
-    return (*(function(name, text) for name, text in FUNCTIONS.items()), *(trigger(each) for each in TRIGGERS))
+def made(version: int = 1) -> tuple[str, ...]:
+    """The statements that make the functions and triggers of this file which came with this version."""
+    new = {name for table, name, _ in TRIGGERS if SINCE.get(table, 1) == version}
+    old = {name for table, name, _ in TRIGGERS if SINCE.get(table, 1) < version}
+    functions = (
+        function(name, text)
+        for name, text in FUNCTIONS.items()
+        if name in new - old or (name == "record" and version == 1)
+    )
+    return (*functions, *(trigger(each) for each in TRIGGERS if SINCE.get(each.table, 1) == version))
 
 
 def function(name: str, text: str) -> str:

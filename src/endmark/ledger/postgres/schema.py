@@ -27,6 +27,7 @@ MIGRATIONS: list[tuple[int, tuple[str, ...]]] = [
             *(rules.trigger(rules.Trigger(*made)) for made in counting.TRIGGERS),
         ),
     ),
+    (3, (*tables.made(3), *rules.made(3))),
 ]
 
 # What a gate's own role needs, and nothing beyond: it can add and move on, under the rules, and take nothing away.
@@ -37,6 +38,7 @@ _CHANGED = {
         "state, signal, received_bytes, expected_bytes, body_sha256, level, evidence, detail, blocking, advisory, "
         "answered_at"
     ),
+    "tokens": "revoked_at",
 }
 
 

@@ -64,6 +64,7 @@ class PostgresStore:
         self._lock = RLock()
         self._closed = False
         self._inside = False
+        self._batching = False
         self._events: list[psycopg.Cursor[Row]] = []
         self._record = _RECORD.replace("@.", f"{place.schema}.")
 
@@ -98,6 +99,10 @@ class PostgresStore:
     def transaction(self, durable: bool) -> Iterator[None]:
         """Its statements go out together; an answer is waited for only where one is needed, and at the end."""
         with self._lock:
+            if self._batching:
+                with self._part():
+                    yield
+                return
             self._events, self.last_event, self.written = [], 0, 0
             number: str | None = None
             committing = False
@@ -119,6 +124,65 @@ class PostgresStore:
                 if not (committing and lost(error, self.connection)):
                     raise self._explained(error) from error
                 self._find_out(number)  # raises unless all of it was done
+
+    @contextmanager
+    def batch(self, durable: bool) -> Iterator[None]:
+        """One transaction without a pipeline of its own: each part sends its statements together."""
+        with self._lock:
+            self._events, self.last_event, self.written = [], 0, 0
+            number: str | None = None
+            committing = False
+            try:
+                connection = self._live()
+                with self._whole(connection):
+                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    if not durable:
+                        connection.execute("SET LOCAL synchronous_commit = off")
+                    ((number,),) = connection.execute("SELECT pg_current_xact_id()::text").fetchall()
+                    self._batching = True
+                    try:
+                        yield
+                    finally:
+                        self._batching = False
+                    committing = True
+                    commit = connection.execute("COMMIT")
+                    if commit.statusmessage != "COMMIT":
+                        raise cannot(self._at, f"it ended with {commit.statusmessage}", "COMMIT", "try again")
+            except psycopg.Error as error:
+                if not (committing and lost(error, self.connection)):
+                    raise self._explained(error) from error
+                written, last = self.written, self.last_event
+                self._find_out(number)  # raises unless all of it was done
+                self.written, self.last_event = written, last
+
+    @contextmanager
+    def _part(self) -> Iterator[None]:
+        """A transaction within a batch."""
+        connection = self._live()
+        if connection.info.transaction_status is not TransactionStatus.INTRANS:
+            raise cannot(self._at, "an error ended the batch this was part of", "a ledger that can be written", "retry")
+        before = self.written, self.last_event
+        self._events = []
+        try:
+            with connection.pipeline():
+                connection.execute("SAVEPOINT part")
+                yield
+                connection.execute("RELEASE part")
+            ids = [int(row[0]) for cursor in self._events for row in cursor.fetchall()]
+            self.written, self.last_event = before[0] + len(ids), max(ids, default=before[1])
+        except BaseException as error:
+            self.written, self.last_event = before
+            try:
+                if not isinstance(error, Exception):
+                    connection.close()
+                elif not connection.closed:
+                    connection.execute("ROLLBACK TO part")
+                    connection.execute("RELEASE part")
+            except psycopg.Error:
+                connection.close()  # all of it: what is half done must not be committed
+            if isinstance(error, psycopg.Error):
+                raise self._explained(error) from error
+            raise
 
     @contextmanager
     def _whole(self, connection: Connection) -> Iterator[None]:
@@ -164,6 +228,8 @@ class PostgresStore:
     def record(self, new: Received, job_id: str | None, durable: bool) -> str | None:
         values = (*new.columns, new.data, new.state, new.heads[1], new.body, durable)
         with self._lock:
+            if self._batching:
+                return self._record_part(new, values)
             self.last_event = self.written = 0
             try:
                 row = self._live().execute(self._record, values, prepare=True).fetchone()
@@ -177,6 +243,15 @@ class PostgresStore:
         owner, last = row or (None, 0)
         if owner is None:
             self.last_event, self.written = last, 2
+        return None if owner == new.attempt_id else owner
+
+    def _record_part(self, new: Received, values: Sequence[Any]) -> str | None:
+        before = self.written
+        with self._part():
+            found = self._live().execute(self._record, values, prepare=True)
+        owner, last = found.fetchone() or (None, 0)
+        if owner == new.attempt_id or owner is None:
+            self.written, self.last_event = before + 2, last
         return None if owner == new.attempt_id else owner
 
     def _record_again(self, values: Sequence[Any]) -> Row | None:

@@ -124,7 +124,21 @@ TABLES: dict[str, dict[str, str]] = {
         "answered_at": TEXT,
     },
     "answers": {"review": OWN, "body": BYTES_NEEDED},
+    "tokens": {
+        "n": KEY,
+        "name": TEXT_NEEDED,
+        "sha256": TEXT_NEEDED,
+        "scopes": TEXT_NEEDED,
+        "targets": TEXT,
+        "branches": TEXT,
+        "created_by": TEXT_NEEDED,
+        "created_at": TEXT_NEEDED,
+        "expires_at": TEXT,
+        "revoked_at": TEXT,
+    },
 }
+# What came with a later version of the book; everything else was there from the first.
+SINCE = {"tokens": 3}
 
 _ONE_OWNER = "WHERE ((owner = 1) AND (job_id IS NOT NULL))"
 
@@ -141,14 +155,21 @@ INDEXES = (
     "CREATE INDEX decisions_by_time ON @.decisions USING btree (changed_at)",
     "CREATE UNIQUE INDEX reviews_by_id ON @.reviews USING btree (review_id)",
     "CREATE INDEX reviews_by_decision ON @.reviews USING btree (decision, n)",
+    "CREATE UNIQUE INDEX tokens_by_name ON @.tokens USING btree (name)",
+    "CREATE UNIQUE INDEX tokens_by_sha256 ON @.tokens USING btree (sha256)",
 )
 
 
-def made() -> tuple[str, ...]:
-    """The statements that make every table and index of the first version."""
-    return (*(table(name, columns) for name, columns in TABLES.items()), *INDEXES)
+def made(version: int = 1) -> tuple[str, ...]:
+    """The statements that make the tables and indexes of this file which came with this version."""
+    tables = (table(name, columns) for name, columns in TABLES.items() if SINCE.get(name, 1) == version)
+    return (*tables, *(text for text in INDEXES if SINCE.get(_table_of(text), 1) == version))
 
 
 def table(name: str, columns: dict[str, str]) -> str:
     """The statement that makes one table."""
     return f"CREATE TABLE @.{name} ({', '.join(f'{column} {kind}' for column, kind in columns.items())})"
+
+
+def _table_of(index: str) -> str:
+    return index.partition(" ON @.")[2].partition(" ")[0]

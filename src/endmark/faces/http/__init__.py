@@ -1,0 +1,1 @@
+"""The gates over HTTP: agents submit, people approve, workers apply (spec/http.md)."""

@@ -1,0 +1,124 @@
+"""The application: every router on one line, and every error as a problem document."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from starlette.exceptions import HTTPException
+
+from endmark import __version__
+from endmark.core.outcome import Outcome
+from endmark.core.refusal import CannotTry, Refused
+from endmark.faces.http import health, jobs, openapi
+from endmark.faces.http.problems import Problem, nack, not_tried
+from endmark.faces.http.service import Service
+
+# One line each; what a router needs is in the service.
+ROUTERS: tuple[Callable[[Service], APIRouter], ...] = (
+    jobs.router,
+    health.router,
+)
+
+_SAFE = {
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+
+
+def make_app(service: Service) -> FastAPI:
+    """The application over one service, which starts and stops with it. There are no pages of documentation: what they
+    show would come from elsewhere; `/openapi.json` is there."""
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        try:
+            yield
+        finally:
+            await service.stop()
+
+    app = FastAPI(
+        title="endmark",
+        version=__version__,
+        summary="Nothing an AI agent emits changes a database or a branch until its bytes are proven to have arrived "
+        "whole.",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=life,
+        redirect_slashes=False,
+    )
+    app.state.service = service
+    for router in ROUTERS:
+        app.include_router(router(service))
+    app.add_exception_handler(Problem, _problem)
+    app.add_exception_handler(CannotTry, _cannot_try)
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _http)
+    app.add_exception_handler(Exception, _our_fault)
+    app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
+    return app
+
+
+def _described(app: FastAPI) -> dict[str, Any]:
+    if app.openapi_schema is None:
+        found = FastAPI.openapi(app)
+        for path in found["paths"].values():
+            for method in path.values():
+                method["responses"].pop("422", None) if "422" not in _own(method) else None
+        found.setdefault("components", {})["securitySchemes"] = openapi.SECURITY
+        app.openapi_schema = found
+    return app.openapi_schema
+
+
+def _own(method: dict[str, Any]) -> set[str]:
+    """The statuses whose answers we describe ourselves."""
+    return {
+        status for status, said in method["responses"].items() if "application/problem+json" in said.get("content", {})
+    }
+
+
+async def _problem(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, Problem)  # noqa: S101  # what it is registered for
+    service: Service = request.app.state.service
+    if service.log is not None:
+        facts = {
+            key: fault.document.get(key)
+            for key in ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
+        }
+        service.log("nack", status=fault.status, path=request.url.path, **facts)
+    response = fault.response(request.url.path)
+    response.headers.update(_SAFE)
+    return response
+
+
+async def _cannot_try(request: Request, fault: Exception) -> Response:
+    detail = fault.detail if isinstance(fault, CannotTry) else str(fault)
+    return await _problem(request, not_tried("could-not-try", detail if detail.endswith(".") else f"{detail}."))
+
+
+async def _refused(request: Request, fault: Exception) -> Response:
+    if isinstance(fault, Refused) and isinstance(fault.outcome, Outcome):
+        return await _problem(request, nack(fault.outcome))
+    return await _problem(request, not_tried("usage", f"{fault}. Nothing was done."))
+
+
+async def _http(request: Request, fault: Exception) -> Response:
+    assert isinstance(fault, HTTPException)  # noqa: S101  # what it is registered for
+    word = {404: "not-found", 405: "method-not-allowed"}.get(fault.status_code, "usage")
+    return await _problem(request, not_tried(word, f"{fault.detail}. Nothing was done.", headers=fault.headers))
+
+
+async def _our_fault(request: Request, fault: Exception) -> Response:
+    service: Service = request.app.state.service
+    said = "".join(traceback.format_exception(fault))
+    if service.log is not None:
+        service.log("our-fault", path=request.url.path, trace=said)
+    else:
+        sys.stderr.write(said)
+    detail = f"{type(fault).__name__}: this is a mistake in endmark. What was acknowledged before stands."
+    return await _problem(request, not_tried("our-fault", detail, close=True))

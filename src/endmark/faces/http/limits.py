@@ -1,0 +1,114 @@
+"""How much of anybody is taken: requests in a time, bodies at once, bytes in flight, watchers (H19-H25)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from endmark.faces.http.problems import Problem, not_tried
+from endmark.faces.http.settings import Settings
+
+_REMEMBERED = 10_000  # callers; whoever was quiet for longest is forgotten, with a full bucket
+_WRONG_TOKENS = (1.0, 20)  # H20: a second, and at once, from one address
+
+
+class Buckets:
+    """A bucket of tokens for each caller: `rate` flow in a second, `burst` fit in."""
+
+    def __init__(self, rate: float, burst: int, clock: Callable[[], float]) -> None:
+        self._rate = rate
+        self._burst = float(burst)
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, caller: str) -> float:
+        """Take one. 0.0 if there was one, else how many seconds to wait for it."""
+        at = self._clock()
+        left, since = self._left.pop(caller, (self._burst, at))
+        left = min(self._burst, left + (at - since) * self._rate)
+        wait = 0.0 if left >= 1 else (1 - left) / self._rate
+        self._left[caller] = (left - 1 if not wait else left, at)
+        if len(self._left) > _REMEMBERED:
+            self._left.popitem(last=False)
+        return wait
+
+
+class Limits:
+    """What one service has given away of each; `clock` is monotonic, in seconds. It belongs to one thread."""
+
+    def __init__(self, settings: Settings, clock: Callable[[], float]) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.in_flight = 0
+        self.uploads = 0
+        self.watchers = 0
+        self._requests = Buckets(settings.rate, settings.burst, clock)
+        self._wrong = Buckets(*_WRONG_TOKENS, clock)
+
+    def request(self, caller: str) -> None:
+        """H19. Raises Problem when this caller asks too often."""
+        wait = self._requests.take(caller)
+        if wait:
+            raise _often(wait)
+
+    def wrong_token(self, address: str) -> Problem | None:
+        """What to answer an address that has tried too many wrong tokens, or None."""
+        wait = self._wrong.take(address)
+        return _often(wait) if wait else None
+
+    @contextmanager
+    def upload(self) -> Iterator[Room]:
+        """H21: room for one body, given back at the end. Raises Problem when there is none."""
+        if self.uploads >= self.settings.max_uploads:
+            raise not_tried("busy", f"{self.uploads:,} bodies are being read already. Nothing was done.", close=True)
+        self.uploads += 1
+        room = Room(self)
+        try:
+            yield room
+        finally:
+            self.uploads -= 1
+            room.give_back()
+
+    @contextmanager
+    def watcher(self) -> Iterator[None]:
+        """H22: one that waits for news. Raises Problem when there are too many."""
+        if self.watchers >= self.settings.max_watchers:
+            raise not_tried("busy", f"{self.watchers:,} callers are waiting for news already. Ask without waiting.")
+        self.watchers += 1
+        try:
+            yield
+        finally:
+            self.watchers -= 1
+
+
+class Room:
+    """Bytes of one body that are held in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._held = 0
+
+    def take(self, total: int) -> None:
+        """Hold `total` bytes in all. Raises Problem when that is too much for the service."""
+        more = total - self._held
+        if more <= 0:
+            return
+        if self._limits.in_flight + more > self._limits.settings.max_in_flight:
+            raise not_tried("busy", "Too many bytes are being read already. Nothing was done.", close=True)
+        self._limits.in_flight += more
+        self._held = total
+
+    def give_back(self) -> None:
+        self._limits.in_flight -= self._held
+        self._held = 0
+
+
+def _often(wait: float) -> Problem:
+    seconds = max(1, round(wait + 0.5))
+    return not_tried(
+        "too-many-requests",
+        f"Too many requests. Nothing was done; ask again in {seconds} s.",
+        headers={"retry-after": str(seconds)},
+        close=True,
+    )

@@ -1,0 +1,121 @@
+"""The service on a socket: started, told to end, drained."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import uvicorn
+
+from endmark.core.refusal import CannotTry
+from endmark.faces.http.access import is_loopback
+from endmark.faces.http.app import make_app
+from endmark.faces.http.protocol import Guarded
+from endmark.faces.http.service import Service
+from endmark.faces.misuse import Misuse
+from endmark.ledger.book import Ledger
+from endmark.ledger.tokens import Tokens
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server, which ends by itself and not by the signal that it was sent. `ready` is told the address."""
+
+    def __init__(self, service: Service, listener: socket.socket, ready: Callable[[str], None] | None = None) -> None:
+        settings = service.settings
+        protocol = type("Protocol", (Guarded,), {"head_seconds": settings.header_timeout})
+        super().__init__(
+            uvicorn.Config(
+                make_app(service),
+                http=protocol,
+                ws="none",
+                lifespan="on",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=_KEEP_ALIVE,
+                timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
+                limit_concurrency=settings.max_connections,  # H25
+            )
+        )
+        self.service = service
+        self.listener = listener
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started and self._ready is not None:
+            self._ready(address_of(self.listener))
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self.service.ending = True  # who waits for news is answered now, and not at the end of a long wait
+        self.service.changes.told()
+        await super().shutdown(sockets)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """H32: SIGTERM or Ctrl-C drains; a second Ctrl-C does not wait."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self._told) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _told(self, number: int, _frame: FrameType | None) -> None:
+        if self.should_exit and number == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+
+    def run_to_its_end(self) -> None:
+        """Serve until told to end."""
+        asyncio.run(self.serve([self.listener]))
+
+
+def address_of(listener: socket.socket) -> str:
+    """`http://host:port` of a listening socket."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises CannotTry where there cannot be one."""
+    try:
+        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        listener = socket.create_server(where[:2], family=family, backlog=2048)
+    except OSError as fault:
+        raise CannotTry(f"cannot listen on {host} port {port}: {fault.strerror or fault}. Nothing was done.") from None
+    listener.setblocking(False)
+    return listener
+
+
+def check_address(service: Service) -> None:
+    """H17: without a token that counts, only this machine is served. Raises Misuse, and CannotTry."""
+    host = service.settings.host
+    if is_loopback(host):
+        return
+    with Ledger.open(service.config.ledger, create=True) as ledger:
+        tokens = Tokens(ledger).all()
+    if not any(token.counts(service.clock()) for token in tokens):
+        raise Misuse(
+            f"--host {host} can be reached from elsewhere, and the ledger has no token that counts: anybody could "
+            "approve. 'endmark token create NAME --scope SCOPE' makes one; 127.0.0.1 needs none. Nothing was served."
+        )
+
+
+def serve(service: Service, ready: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or Ctrl-C, then drain. Raises Misuse and CannotTry before anything is served."""
+    check_address(service)
+    with listen(service.settings.host, service.settings.port) as listener:
+        Server(service, listener, ready).run_to_its_end()

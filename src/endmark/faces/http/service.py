@@ -1,0 +1,216 @@
+"""What the service holds: configuration, ledger, its one writer, limits, and who waits for news."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from starlette.requests import Request
+
+from endmark.apply_gate import Options
+from endmark.core.refusal import CannotTry
+from endmark.core.states import State
+from endmark.faces import api
+from endmark.faces.config import Config, Place
+from endmark.faces.http import access
+from endmark.faces.http.access import EVERYTHING, Identity, Keyring
+from endmark.faces.http.limits import Limits
+from endmark.faces.http.problems import not_tried
+from endmark.faces.http.settings import Settings
+from endmark.faces.misuse import Misuse
+from endmark.ledger.batch import Writer
+from endmark.ledger.book import Ledger
+
+if TYPE_CHECKING:
+    from endmark.core.dsse import Verify
+    from endmark.faces.worker.embedded import Embedded
+
+_Value = TypeVar("_Value")
+_READERS = 8
+
+
+class Changes:
+    """Tells those who wait that something happened; of which job, they look themselves. It belongs to the loop."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def told(self) -> None:
+        self._event.set()
+        self._event = asyncio.Event()
+
+    async def wait(self, seconds: float) -> None:
+        """Until something happened, for `seconds` at most: other processes write too, and tell nobody."""
+        event = self._event
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await event.wait()
+
+
+class Service:
+    """One service over one ledger. Made in any thread, started and stopped in its event loop.
+
+    `read`, `write` and `gated` are the only ways to the ledger. Everything else is for the loop's thread.
+    """
+
+    def __init__(
+        self, config: Config, settings: Settings, clock: Callable[[], datetime] = api.now, log: Any = None
+    ) -> None:
+        self.config = config
+        self.settings = settings
+        self.clock = clock
+        self.log = log
+        self.limits = Limits(settings, time.monotonic)
+        self.keyring = Keyring(time.monotonic)
+        self.places, self.unusable = _places(config)
+        self.verify: Verify | None = None
+        if config.trusted_keys is not None:
+            from endmark.sources import keys
+
+            self.verify = keys.verifier(config.trusted_keys)
+        self.ending = False
+        self.worker: Embedded | None = None
+
+    # ---- its life ---------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Open the ledger, which is made if need be, and begin. Raises CannotTry."""
+        self.loop = asyncio.get_running_loop()
+        self.changes = Changes()
+        self._pool = ThreadPoolExecutor(_READERS, "endmark-http")
+        self.ledger = Ledger.open(self.config.ledger, create=True)
+        self._book = Ledger.open(self.config.ledger, create=False)
+        self.writer = Writer(self.ledger, self.clock, tell=self._tell)
+        self.keyring.look_for_any(self._book)
+        if self.settings.worker:
+            from endmark.faces.worker.embedded import Embedded
+
+            self.worker = Embedded(self.config, self.places, changed=self.tell)
+            self.worker.start()
+
+    async def stop(self) -> None:
+        """Finish what was begun, in `drain_timeout` seconds, and let go of everything."""
+        self.ending = True
+        self.changes.told()
+        if self.worker is not None:
+            await asyncio.to_thread(self.worker.stop, self.settings.drain_timeout)
+        await asyncio.to_thread(self.writer.close)
+        await asyncio.sleep(0)  # what the writer told last
+        self._pool.shutdown(wait=True)
+        self.ledger.close()
+        self._book.close()
+
+    def _tell(self, keep: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop has ended; so has everybody who waited
+            self.loop.call_soon_threadsafe(keep)
+
+    def tell(self) -> None:
+        """Something happened to a job. From any thread."""
+        with suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(self.changes.told)
+
+    # ---- the ledger -------------------------------------------------------------------------------------------
+
+    async def read(self, ask: Callable[[Ledger], _Value]) -> _Value:
+        """What the ledger says. Raises what `ask` raises, CannotTry above all."""
+        return await self.loop.run_in_executor(self._pool, ask, self._book)
+
+    async def write(self, act: Callable[[Ledger], _Value]) -> _Value:
+        """What `act` returns, once what it wrote is committed and flushed. Raises CannotTry."""
+        promise: asyncio.Future[_Value] = self.loop.create_future()
+        self.writer.post(act, promise)
+        return await promise
+
+    async def gated(self, place: Place | None, act: Callable[[api.Gate], _Value]) -> _Value:
+        """Do something with a gate of its own, in a thread: what looks at a target takes its time. Raises CannotTry."""
+
+        def run() -> _Value:
+            options = Options() if place is None else place.options
+            with api.Gate(self.config.ledger, create=False, reconcile=False, options=options) as gate:
+                return act(gate)
+
+        try:
+            return await self.loop.run_in_executor(self._pool, run)
+        finally:
+            self.changes.told()
+            if self.worker is not None:
+                self.worker.wake()
+
+    # ---- who may ----------------------------------------------------------------------------------------------
+
+    async def identify(self, request: Request) -> Identity:
+        """Who is asking. Raises Problem: 401, 403, 429."""
+        secret = access.bearer(request.headers)
+        address = request.client.host if request.client else "?"
+        if secret is None:
+            if not self.keyring.fresh():
+                await self.read(self.keyring.look_for_any)
+            if self.keyring.any:
+                raise access.unauthorized("none was sent")
+            if not access.is_loopback(address):
+                raise access.unauthorized("none was sent, and without any only this machine is served")
+            access.check_local(request)
+            self.limits.request(address)
+            return EVERYTHING
+        known, token = self.keyring.remembered(secret)
+        if not known:
+            token = await self.read(lambda ledger: self.keyring.look(ledger, secret))
+        if token is None or not token.counts(self.clock()):
+            too_often = self.limits.wrong_token(address)
+            said = "it is unknown" if token is None else "it was revoked or has expired"
+            raise too_often or access.unauthorized(said)
+        self.limits.request(token.name)
+        return Identity(name=token.name, scopes=token.scopes, targets=token.targets, branches=token.branches)
+
+    async def allow(self, request: Request, *scopes: str, target: str | None = None) -> Identity:
+        """Who is asking, where they have one of these scopes, and for this target where it is named.
+
+        No scope: any token does. Raises Problem: 401, 403, 404, 429.
+        """
+        identity = await self.identify(request)
+        if scopes and not any(map(identity.may, scopes)):
+            raise access.forbidden(identity, f"it lacks the scope {' or '.join(scopes)}", " ".join(scopes))
+        if target is not None and not identity.reaches(target):
+            raise access.forbidden(identity, "it is not for that target", " ".join(scopes))
+        return identity
+
+    # ---- targets ----------------------------------------------------------------------------------------------
+
+    def place(self, name: str) -> Place:
+        """The target of this name. Raises Problem."""
+        place = self.places.get(name)
+        if place is None:
+            why = self.unusable.get(name)
+            if why is not None:
+                raise not_tried("could-not-try", f"The target {name} cannot be used: {why} Nothing was done.")
+            raise not_tried("not-found", f"There is no target {name!a} here. Nothing was done.", close=True)
+        return place
+
+    def place_of(self, identity: str | None) -> Place | None:
+        """The named target that a job on record is for; of several names the stricter."""
+        found = [place for place in self.places.values() if place.target.identity == identity]
+        return min(found, key=lambda place: place.review != "required") if found else None
+
+
+def _places(config: Config) -> tuple[dict[str, Place], dict[str, str]]:
+    """Every target as the service treats it, and why others cannot be used."""
+    places: dict[str, Place] = {}
+    unusable: dict[str, str] = {}
+    for name in config.targets:
+        try:
+            from endmark.faces.books import keep_apart
+
+            place = config.served(name)
+            keep_apart(place.target, config.ledger)
+            places[name] = place
+        except (Misuse, CannotTry) as fault:
+            unusable[name] = fault.detail if isinstance(fault, CannotTry) else str(fault)
+    return places, unusable
+
+
+WAITING = frozenset({State.STAGED.value, State.APPROVED.value, State.APPLYING.value})

@@ -1,0 +1,79 @@
+"""What to do with one job, by its id alone: the same for the thread in the service and for a worker of a queue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from endmark.core.evidence import REVIEW_NONE
+from endmark.core.outcome import Outcome
+from endmark.core.states import State
+from endmark.effects.target import Progress, Stop
+from endmark.faces.api import Gate
+from endmark.faces.config import Config, Place
+from endmark.ledger.entry import Entry
+from endmark.ledger.outcomes import outcome_of
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker did with a job: applied it, or found that it is not to be applied now (`ran` is false)."""
+
+    outcome: Outcome
+    ran: bool
+
+
+def runnable(entry: Entry, place: Place | None) -> bool:
+    """H26: whether a worker may apply it: it is approved, or staged for a target that wanted no review then and now."""
+    if place is None:
+        return False
+    if entry.state is State.APPROVED:
+        return True
+    return entry.state is State.STAGED and place.review == "none" and REVIEW_NONE in entry.evidence
+
+
+def run_job(
+    config: Config,
+    place_of: Callable[[str | None], Place | None],
+    job: str,
+    *,
+    stop: Stop = lambda: None,
+    progress: Progress = lambda _done, _total: None,
+) -> Done:
+    """Apply the job of this id (`att_...` or its own), if it is to be applied; whatever it is, its stored state.
+
+    Safe to call any number of times, from any number of machines: the target's lock, the receipt and the ledger's
+    states decide. `place_of` gives the target for the identity on record. Raises CannotTry only for what came before
+    BEGIN (ledger or target out of reach or locked): the job stands as it stood, and the same call may be made again.
+    """
+    with Gate(config.ledger, create=False, reconcile=False, stop=stop, progress=progress) as gate:
+        found = gate.job(job)
+        entry = gate.ledger.get(found.outcome.attempt_id or "")
+        place = None if entry is None else place_of(entry.target)
+        if entry is None or place is None or not runnable(entry, place):
+            return Done(outcome=found.outcome, ran=False)
+        gate.options = place.options
+        # An approval names who approved; without one the submitter let it through, as on the command line.
+        outcome = gate.doing.approve(
+            entry.attempt_id, gate.target(place.target), place.options, entry.submitter or "endmark"
+        )
+        return Done(outcome=outcome, ran=True)
+
+
+def rehearse_job(config: Config, place: Place, attempt_id: str, stop: Stop = lambda: None) -> None:
+    """Show what a staged job does to whoever is to approve it. Raises CannotTry."""
+    with Gate(config.ledger, create=False, reconcile=False, stop=stop) as gate:
+        gate.doing.show_what_it_does(attempt_id, gate.target(place.target), place.options)
+
+
+def places_by_identity(places: Mapping[str, Place]) -> Callable[[str | None], Place | None]:
+    """`place_of` for `run_job`: of several names for one target the stricter."""
+    found: dict[str, Place] = {}
+    for place in places.values():
+        known = found.get(place.target.identity)
+        if known is None or known.review != "required":
+            found[place.target.identity] = place
+    return lambda identity: None if identity is None else found.get(identity)
+
+
+__all__ = ["Done", "outcome_of", "places_by_identity", "rehearse_job", "run_job", "runnable"]

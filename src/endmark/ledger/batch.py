@@ -1,0 +1,127 @@
+"""Group commit: one thread writes, and whatever came meanwhile is committed together.
+
+A flush to the disk costs the same for one act as for a hundred. Nobody is told of an act before its commit.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from datetime import datetime
+from typing import Any, Protocol, TypeVar
+
+from endmark.core.refusal import CannotTry
+from endmark.ledger.book import Ledger
+
+MOST = 128  # acts in one commit: what they hold in memory and how long the first waits stay small
+
+_Value = TypeVar("_Value")
+Act = Callable[[Ledger], Any]
+
+
+class Promise(Protocol):
+    """What is told of an act: a Future of asyncio or of concurrent.futures."""
+
+    def set_result(self, result: Any, /) -> None: ...
+    def set_exception(self, exception: BaseException, /) -> None: ...
+    def cancelled(self) -> bool: ...
+
+
+class Writer:
+    """The thread that owns `ledger` from now on, until `close`.
+
+    `tell` runs what it is given in the thread where promises may be kept, once a batch (`loop.call_soon_threadsafe`);
+    without it they are kept in the writer's own thread.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        clock: Callable[[], datetime],
+        *,
+        tell: Callable[[Callable[[], None]], Any] | None = None,
+        most: int = MOST,
+    ) -> None:
+        self._ledger = ledger
+        self._clock = clock
+        self._tell = tell or (lambda keep: keep())
+        self._most = most
+        self._queue: queue.SimpleQueue[tuple[Act, Promise] | None] = queue.SimpleQueue()
+        self._closing = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="endmark-ledger", daemon=True)
+        self._thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many acts nobody has begun."""
+        return self._queue.qsize()
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive() and not self._closing
+
+    def post(self, act: Act, promise: Promise) -> None:
+        """Have `act` done with the ledger; `promise` is kept after the commit that holds it, or broken.
+
+        Broken with what the act raised (then nothing of its last writing call stands), or with CannotTry where the
+        commit was not made. Raises CannotTry after `close`.
+        """
+        with self._lock:
+            if self._closing:
+                raise CannotTry("The service is ending. Nothing was done; send it again in a moment.")
+            self._queue.put((act, promise))
+
+    def submit(self, act: Callable[[Ledger], _Value]) -> Future[_Value]:
+        """The same, with a Future of concurrent.futures."""
+        promise: Future[_Value] = Future()
+        self.post(act, promise)
+        return promise
+
+    def close(self) -> None:
+        """Do what was posted, then end. Closing twice is fine. The ledger stays open."""
+        with self._lock:
+            if not self._closing:
+                self._closing = True
+                self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        going = True
+        while going:
+            items = [self._queue.get()]
+            while len(items) < self._most:
+                try:
+                    items.append(self._queue.get_nowait())
+                except queue.Empty:
+                    break
+            going = None not in items  # the last one there is
+            batch = [item for item in items if item is not None]
+            if batch:
+                self._commit(batch)
+
+    def _commit(self, batch: list[tuple[Act, Promise]]) -> None:
+        kept: list[tuple[Promise, Any, BaseException | None]] = []
+        try:
+            with self._ledger.batch(self._clock):
+                for act, promise in batch:
+                    try:
+                        kept.append((promise, act(self._ledger), None))
+                    except Exception as fault:  # noqa: BLE001  # handed to whoever asked
+                        kept.append((promise, None, fault))
+        except BaseException as fault:  # noqa: BLE001  # the commit was not made: nobody's act stands
+            why = fault if isinstance(fault, Exception) else CannotTry("The ledger's writer ended. Nothing was done.")
+            kept = [(promise, None, why) for _, promise in batch]
+        self._tell(lambda: _keep(kept))
+
+
+def _keep(kept: list[tuple[Promise, Any, BaseException | None]]) -> None:
+    for promise, value, fault in kept:
+        if promise.cancelled():  # nobody is listening any more
+            continue
+        if fault is None:
+            promise.set_result(value)
+        else:
+            promise.set_exception(fault)
