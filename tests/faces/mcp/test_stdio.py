@@ -86,7 +86,7 @@ def test_a_whole_visit(room, monkeypatch, capfdbinary):
             return {entry.job_id: entry.submitter for entry in room.entries()}
 
     submitters = run(visit)
-    assert submitters["orders-1"].endswith(" by mcp")
+    assert submitters["orders-1"].endswith(" (mcp)")
     assert query(room.folder / "app.db", "SELECT note FROM invoices") == [("Žluť ∎ 😀",)]
     assert room.states() == {"orders-1": "applied", "orders-2": "staged"}
 

@@ -52,6 +52,7 @@ VERBS = {
     },
     "Agents and operation": {
         "mcp": "The door for agents that speak the Model Context Protocol.",
+        "doctor": "Look at everything endmark stands on, and say what to do.",
     },
     "Reference": {
         "decisions": "What each fault is treated as, its state and exit code.",

@@ -51,7 +51,7 @@ def install(repo: str, keys: tuple[str, ...], policy: str | None) -> Result:
         policy_in(Path(policy))  # raises for what is no policy
     repository = open_repository(Git(os.environ), repo)
     copied = {f"{number:02}-{Path(name).name}": _bytes(name) for number, name in enumerate(keys, 1)}
-    written = hooks.install(repository, _program(), copied, None if policy is None else _bytes(policy))
+    written = hooks.install(repository, program(), copied, None if policy is None else _bytes(policy))
     found = canary.try_hooks(repository, os.environ)
     warned = canary.weaknesses(repository)
     lines = [f"{hook.kind}: {hook.path}" for hook in written]
@@ -72,7 +72,7 @@ def check(repo: str) -> Result:
       endmark hook git check --repo /srv/git/app.git
     """
     repository = open_repository(Git(os.environ), repo)
-    found = hooks.problems(repository, _program()) or canary.try_hooks(repository, os.environ)
+    found = hooks.problems(repository, program()) or canary.try_hooks(repository, os.environ)
     found += canary.weaknesses(repository)
     text = "\n".join(found) if found else "The hooks stand as installed, and refuse."
     return Result(text, _document([], found), 1 if found else 0)
@@ -128,7 +128,7 @@ command.add_command(_host("claude", "Claude Code"))
 command.add_command(_host("codex", "Codex"))
 
 
-def _program() -> list[str]:
+def program() -> list[str]:
     """How the hooks call us: the Python that runs this, without anything of the environment or the working folder."""
     return [sys.executable, "-I", "-c", "import gc; gc.disable(); from endmark.faces.guard import hook; hook()"]
 

@@ -106,7 +106,7 @@ class Desk:
             raise CannotTry("[mcp] names no target")
         config = self._settings.config
         keep_apart(place.target, config.ledger)
-        me = f"{who(config.environ)} by mcp"
+        me = f"{who(config.environ)} (mcp)"
         with self._gate(reconcile=self._settings.immediate) as gate:
             gate.options = place.options
             if not self._settings.immediate:
@@ -168,7 +168,7 @@ class Desk:
                 config.ledger, repository, policy=self._settings.policy, trusted_keys=config.trusted_keys
             ) as patches:
                 return answers.of_decision(
-                    patches.decide(raw, base, head, reviewer=reviewer, submitter=f"{who(config.environ)} by mcp")
+                    patches.decide(raw, base, head, reviewer=reviewer, submitter=f"{who(config.environ)} (mcp)")
                 )
         except NoSuchReviewer as fault:
             return answers.not_a_call(f"reviewer: {fault}.")
