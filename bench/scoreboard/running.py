@@ -89,7 +89,9 @@ def _drill(command: str, tell: Callable[[], None]) -> dict[str, int]:
     try:
         report = json.loads(said)
     except ValueError:
-        raise Failed(f"exit {code}, and no report") from None
+        report = None
+    if not isinstance(report, dict) or not isinstance(report.get("accepted"), list):
+        raise Failed(f"exit {code}, and no report")
     if report["control"] != "accepted":
         raise Failed(f"the whole payload was not accepted: {report['control']}")
     counts = {name: report[name] for name in ("tried", "refused", "crashed", "hung", "inconclusive")}
