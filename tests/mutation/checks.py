@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 # A call of one of these at the end of a condition's block refuses, or notes a finding; one of those is a check itself.
 _LEAVES = re.compile(r"_*(refuse|reject|fail|deny|abort|stop|note|append|add)(_|\Z)|.*_refused\Z")
+_FAULTS = re.compile(r"_*(fault|refused)\Z")  # what is kept in a name like this is a refusal, too
 _GUARDS = re.compile(
     r"_*(check|require|need|refuse|reject|guard|ensure|verify|must|prove|forbid|confirm|validate|still|deny)"
 )
@@ -136,10 +137,12 @@ def _weaker(expression: ast.expr, where: ast.stmt | ast.expr) -> Iterator[_Edit]
 
 
 def _leaves(body: list[ast.stmt]) -> bool:
-    """Whether a block ends in leaving the function, or in handing a finding out."""
+    """Whether a block ends in leaving the function, in handing a finding out, or in keeping it."""
     last = body[-1]
     if isinstance(last, ast.Raise | ast.Return):
         return True
+    if isinstance(last, ast.Assign):
+        return bool(_FAULTS.match(ast.unparse(last.targets[0]).rpartition(".")[2]))
     return isinstance(last, ast.Expr) and (
         isinstance(last.value, ast.Yield) or bool(_LEAVES.match(_called(last.value)))
     )

@@ -20,6 +20,7 @@ CASES = {
         ["`if a` never holds"],
     ),
     "one that notes what it found": ("if a: found.append(1)", ["`if a` never holds"]),
+    "one that keeps what is wrong": ("if a: self._fault = b", ["`if a` never holds"]),
     "one that only computes is no check": ("if a: b = 1", []),
     "a value by default is no check": ("return a or []", []),
     "each operand": (
