@@ -4,13 +4,14 @@ import pytest
 from tests.core.payloads import document, dump, envelope, witness
 from tests.vectors import build_signature
 
-from endmark.core import dsse, merge_message, plan, policy, proof, schemadiff
+from endmark.core import dsse, merge_message, plan, policy, proof, schemadiff, strictjson
 from endmark.core.decision import Next
 from endmark.core.outcome import standing
 from endmark.core.patch_outcome import standing as patch_standing
 from endmark.core.refusal import Refused, Signal
 from endmark.core.schemadiff import Item, diff, lines
 from endmark.core.states import Decision, State
+from endmark.core.weaknesses import LARGE_DIFF, MANY_RETRIES, weaknesses
 
 PLAN = dump(document())
 OBJECT = b'{"a":1}'
@@ -54,6 +55,41 @@ def test_the_cap_of_what_is_sealed():
 def test_what_is_no_bytes_is_the_callers_fault(value):
     with pytest.raises(TypeError, match=f"bytes were expected, not {type(value).__name__}"):
         proof.prove(value)
+
+
+# --- numbers and depth
+
+
+def test_the_bounds_of_an_integer():
+    """J8: -2^63 has as many characters as a number may."""
+    for number in (-(2**63), 2**63 - 1):
+        assert strictjson.loads(b'{"a":%d}' % number) == {"a": number}
+    for number in (-(2**63) - 1, 2**63, -(10**19), 10**19):
+        assert refusal(strictjson.loads, b'{"a":%d}' % number)[0] == "integer-size"
+
+
+def test_half_a_pair_is_found_before_a_long_text():
+    """J9: escapes are looked for block by block."""
+    raw = b'{"a":"\\ud800","b":"%s"}' % (b"x" * 40_000)
+    assert refusal(strictjson.loads, raw)[0] == "lone-surrogate"
+
+
+@pytest.mark.parametrize(
+    ("raw", "says"),
+    [
+        (b'{"a":1}{', "something follows the end of the JSON object"),
+        (b"{" + b"[" * 65, "brackets are nested deeper than 64"),
+        (b'{"a":"x\xff', "the JSON is malformed at byte 7 (not UTF-8)"),
+        (b'{"a":"x\xe2\x82', "the JSON ended early, after 9 bytes"),
+    ],
+)
+def test_why_a_text_does_not_decode(raw, says):
+    assert refusal(strictjson.loads, raw)[1] == says
+
+
+def test_of_two_faults_the_first_rule_is_named():
+    """J8 before J9."""
+    assert refusal(strictjson.loads, b'{"a":9223372036854775808,"b":"\\ud800"}')[0] == "integer-size"
 
 
 # --- plans
@@ -143,7 +179,17 @@ def files(path):
     return BRANCH + COMMAND + f"files = ['{path}']\n"
 
 
+def named(name):
+    return f"[branches.{name}]" + BRANCH.partition("]")[2] + MODEL
+
+
 TAKEN = {
+    "the longest name": named("b" * 255),
+    "idle as long as all": BRANCH + "idle_seconds = 9\ntotal_seconds = 9\n" + MODEL,
+    "instructions on the server": BRANCH + MODEL + 'prompt = "/etc/prompt.md"\n',
+    "an absolute command": BRANCH + COMMAND.replace('"review"', '"/usr/bin/review"'),
+    "a command that is one of its files": files("review").replace('["review"]', '["./review"]'),
+    "a key by its name": BRANCH + MODEL + 'key = "env:KEY"\n',
     "as large as a policy may be": (BRANCH + MODEL).ljust(policy.MOST_BYTES, "\n"),
     "the longest glob": person("g" * 500),
     "a glob of as many stars as there may be": person("*a" * 8),
@@ -151,6 +197,15 @@ TAKEN = {
     "an absolute path on the server": BRANCH + MODEL + 'ca_file = "/etc/ca.pem"\n',
 }
 REFUSED = {
+    "a name one longer": named("b" * 256),
+    "no name": named('""'),
+    "a name with a tab": named('"a\\tb"'),
+    "a reviewer's name with a space": (BRANCH + MODEL)
+    .replace('"a"', '"a b"')
+    .replace("reviewers.a", 'reviewers."a b"'),
+    "a model's name with a space": BRANCH + MODEL.replace('"m"', '"m n"'),
+    "no program": BRANCH + COMMAND.replace('"review"', '""'),
+    "a word with a NUL": BRANCH + COMMAND.replace('"review"', '"review", "a\\u0000"'),
     "a glob one longer": person("g" * 501),
     "a glob with a backslash": person("docs\\a"),
     "a path one longer": files("p" * 1_001),
@@ -161,12 +216,19 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_a_policy_may_say(name):
-    assert policy.read(TAKEN[name].encode()).branch("main").policy == "p"
+    assert [branch.policy for branch in policy.read(TAKEN[name].encode()).branches.values()] == ["p"]
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_a_policy_may_not_say(name):
     assert refusal(policy.read, REFUSED[name].encode())[0] == "wrong-value"
+
+
+def test_what_is_just_not_too_much_is_no_weakness():
+    for key, most, number in (("retries", MANY_RETRIES, 4), ("max_diff_bytes", LARGE_DIFF, 14)):
+        for value, weak in ((most, False), (most + 1, True)):
+            found = weaknesses(policy.read(f"{BRANCH}{key} = {value}\n{MODEL}".encode()))
+            assert (number in {one.number for one in found}) is weak
 
 
 # --- differences of two schemas

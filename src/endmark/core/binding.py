@@ -7,7 +7,6 @@ import msgspec
 from endmark.core import mc1, proof
 from endmark.core.dsse import Verify
 from endmark.core.evidence import Level
-from endmark.core.proof import Form
 from endmark.core.refusal import Refused, Signal
 from endmark.core.strictjson import short
 from endmark.core.verdict import Verdict
@@ -46,7 +45,7 @@ def read(raw: bytes, wanted: Wanted, cap: int = mc1.DEFAULT_CAP, verify: Verify 
         return Refused(signal, proven.received_bytes, proven.expected_bytes, detail)
 
     verdict = proven.value
-    if proven.form is not Form.VERDICT or not isinstance(verdict, Verdict):  # V12
+    if not isinstance(verdict, Verdict):  # V12
         raise refuse(Signal.WRONG_VALUE, f"a whole {proven.form} arrived, a verdict was expected")
     if proven.level < wanted.min_evidence:  # V13
         word = wanted.min_evidence.word

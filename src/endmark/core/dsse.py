@@ -63,7 +63,7 @@ def read(document: dict[str, Any], received: int, payload_type: str = PAYLOAD_TY
 
     _check_keys(document, KEYS, "the signed envelope", refuse)  # D1
     kind = document["payloadType"]
-    if kind != payload_type or not isinstance(kind, str):  # D2
+    if kind != payload_type:  # D2
         raise refuse(Signal.WRONG_VALUE, f"payloadType is {short(kind)}, '{payload_type}' was expected")
     payload = _decoded(document["payload"])
     if payload is None:  # D4

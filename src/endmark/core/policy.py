@@ -5,7 +5,6 @@ asked. Everything is read strictly; what a policy does not say has the default o
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, TypeVar
@@ -264,7 +263,6 @@ def _check_branch(branch: Branch, reviewers: Mapping[str, Reviewer], reading: _R
     for name in branch.reviewers:
         known = ", ".join(reviewers) or "none"
         need(name in reviewers, f"reviewers names {short(name)}; there is no such [reviewers.NAME], only: {known}")
-    need(math.isfinite(branch.idle_seconds) and math.isfinite(branch.total_seconds), "the limits are no numbers")
     need(branch.idle_seconds <= branch.total_seconds, "idle_seconds is more than total_seconds")
     for pattern in branch.always_person:
         fits = 0 < len(pattern) <= 500 and not _CONTROL.search(pattern) and pattern.count("*") <= _MOST_STARS
@@ -304,7 +302,6 @@ def _check_reviewer(reviewer: Reviewer, reading: _Reading) -> None:
     need(reviewer.url is None or _URL.fullmatch(reviewer.url), "url is not http(s)://host/path, and nothing else in it")
     wires = WIRES.get(kind, ())
     need(reviewer.wire in (None, *wires), f"wire is {short(reviewer.wire)}; kind {kind} has {', '.join(wires)}")
-    need(reviewer.temperature is None or math.isfinite(reviewer.temperature), "temperature is no number")
     need(reviewer.ca_file is None or _is_path(reviewer.ca_file, "/"), "ca_file is no absolute path")
     prompt = reviewer.prompt
     need(prompt is None or _is_path(prompt) or _is_path(prompt, "/"), "prompt is no path of the base commit or server")

@@ -88,9 +88,6 @@ def _by_name(items: Iterable[Item]) -> _Listing:
 
 
 def _marked(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
-    if not old or not new:
-        mark = "- " if old else "+ "
-        return tuple(mark + line for line in old or new)
     return tuple(line for line in difflib.ndiff(old, new) if line[0] in "+-")
 
 

@@ -261,7 +261,7 @@ def _explain(signal: Signal, raw: bytes, start: int, stop: int) -> str:
         _decode(text, [])
     except UnicodeDecodeError as fault:
         # A sequence that merely stops at the last byte was cut; any other is malformed where it starts.
-        if fault.end == stop - start and fault.reason == "unexpected end of data":
+        if fault.reason == "unexpected end of data":
             return early
         return f"the JSON is malformed at byte {start + fault.start:,} (not UTF-8)"
     except json.JSONDecodeError as fault:

@@ -53,7 +53,7 @@ def read(
     if missing:  # V4
         raise refuse(Signal.MISSING_KEY, f"missing {'key' if len(missing) == 1 else 'keys'} {', '.join(missing)}")
     word = document["verdict"]
-    if not isinstance(word, str) or word not in ("pass", "fail"):  # V5
+    if word not in ("pass", "fail"):  # V5
         raise refuse(Signal.WRONG_VALUE, f"verdict is {short(word)}, exactly 'pass' or 'fail' was expected")
     for key in ("diff_sha", "policy_version"):  # V6
         if not isinstance(document[key], str) or not document[key]:
@@ -64,7 +64,7 @@ def read(
         raise refuse(Signal.WRONG_TYPE, "marks is not a non-empty list of non-empty strings")  # V9
     if word == "pass" and found and any(finding.severity == "blocking" for finding in found):  # V10
         raise refuse(Signal.CONTRADICTION, "a pass with a blocking finding contradicts itself")
-    return Verdict(word, document["diff_sha"], document["policy_version"], found, echoed)  # type: ignore[arg-type]  # V5
+    return Verdict(word, document["diff_sha"], document["policy_version"], found, echoed)
 
 
 def _findings(value: Any, refuse: Any) -> list[Finding]:

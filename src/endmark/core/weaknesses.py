@@ -165,7 +165,7 @@ def _found(policy: Policy) -> Iterator[tuple[int, str]]:
 
 def _of_branch(branch: Branch, reviewers: tuple[Reviewer, ...]) -> Iterator[int]:
     authors = set(branch.author_models)
-    if authors and all(reviewer.model in authors for reviewer in reviewers):
+    if all(reviewer.model in authors for reviewer in reviewers):
         yield 2
     elif len(reviewers) == 1:
         yield 3
