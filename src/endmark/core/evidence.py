@@ -30,6 +30,7 @@ REVERTED = "reverted"  # applied once, undone since; `reverted-by:JOB` where the
 JOURNAL = "journal"  # the statements ran one by one, each with its line in the target's journal
 UNREHEARSED = "unrehearsed"  # a single statement, and the account could make no copy of the schema to try it on
 ONE_ACCOUNT = "one-account"  # who runs the statements could write the receipts; reading the statements prevents it
+UNTRIED_SERVER = "untried-server"  # the gate was written for this server, and no test of it has seen one
 ALONE = "outside-a-transaction"  # a single statement that the engine runs in no transaction; its outcome was looked at
 UNDONE_BY_DOWNS = "undone-by-downs"  # what had run was undone by its downs, and the schema is the one from before
 TARGET_GONE = "target-gone"  # closed by a person: nobody can say any more what became of it

@@ -9,6 +9,7 @@ import pymysql
 import pymysql.cursors
 
 from endmark.core.refusal import CannotTry, Signal
+from endmark.effects.mariadb import engine
 from endmark.effects.mariadb.address import Address
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Server(msgspec.Struct, frozen=True):
     version: str
     is_mariadb: bool
     place: tuple[str, ...]
-    packet_max: int
+    packet_max: int  # bytes
+    database: str  # the one we are in, as the server spells it
 
 
 def connect(address: Address, *, read_timeout: float, database: str | None = None) -> Conn:
@@ -103,14 +105,16 @@ def close(conn: Conn | None) -> None:
 
 def look(conn: Conn) -> Server:
     """What the server is. Raises CannotTry for one that this gate cannot be safe with, and pymysql's errors."""
-    version, host, port, folder, packet = rows(
-        conn, "SELECT version(), @@hostname, @@port, @@datadir, @@max_allowed_packet"
+    version, comment, host, port, folder, packet, database = rows(
+        conn,
+        "SELECT VERSION(), @@version_comment, @@hostname, @@port, @@datadir, @@max_allowed_packet, DATABASE()",
     )[0]
-    if rows(conn, "SHOW GLOBAL VARIABLES LIKE 'wsrep_on'") not in ([], [("wsrep_on", "OFF")]):
+    is_mariadb = engine.is_mariadb(str(version), str(comment))
+    more = dict(rows(conn, "SHOW GLOBAL VARIABLES WHERE variable_name IN ('wsrep_on', 'server_uuid', 'server_uid')"))
+    if more.pop("wsrep_on", "OFF") != "OFF":
         raise CannotTry("the target is a node of a Galera cluster, whose nodes share no locks. Nothing was written.")
-    uid = rows(conn, "SHOW GLOBAL VARIABLES WHERE variable_name IN ('server_uuid', 'server_uid')")
-    place = (str(host), str(port), str(folder), *(str(value) for _name, value in uid))
-    return Server(version, "mariadb" in version.lower(), place, int(packet))
+    place = (str(host), str(port), str(folder), *(str(more[name]) for name in sorted(more)))
+    return Server(version, is_mariadb, place, int(packet), str(database))
 
 
 def code_of(fault: BaseException) -> int:

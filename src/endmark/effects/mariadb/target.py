@@ -10,7 +10,7 @@ from typing import Self
 
 import pymysql
 
-from endmark.core.evidence import JOURNAL, ONE_ACCOUNT, UNREHEARSED
+from endmark.core.evidence import JOURNAL, ONE_ACCOUNT, UNREHEARSED, UNTRIED_SERVER
 from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.mariadb import backup, journal, lock, merging, receipts, rehearsal, stepwise, transaction
 from endmark.effects.mariadb.address import Address, parse
@@ -98,7 +98,7 @@ class MariadbSession:
         self._finish: tuple[Receipt, list[Line], str] | None = None
         try:
             self._server = look(self._conn)
-            (self._database,) = rows(self._conn, "SELECT DATABASE()")[0]
+            self._database = self._server.database
             limit_waits(self._conn, _READ_WAIT)
         except BaseException:
             close(self._conn)
@@ -201,7 +201,10 @@ class MariadbSession:
                 ran = self._run_at_once(runner, work, statements, before, progress, stop)
         except (pymysql.err.MySQLError, OSError) as fault:
             raise InDoubt(f"the target {self._target.identity} was lost while the job ran ({words(fault)})") from None
-        return Ran(ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT), can_roll_back=not in_steps)
+        untried = () if self._server.is_mariadb else (UNTRIED_SERVER,)
+        return Ran(
+            ran.rows_changed, ran.fingerprint_after, (*evidence, ONE_ACCOUNT, *untried), can_roll_back=not in_steps
+        )
 
     def _judged(self, work: Work) -> tuple[Judgements, Judgements | None]:
         """Every statement and every down, judged before anything runs. Raises Failed, pymysql's errors."""
