@@ -153,7 +153,7 @@ def test_what_a_plan_reaches_is_rehearsed_and_nothing_else(world):
     world.query("CREATE TABLE child (user INT, CONSTRAINT c FOREIGN KEY (user) REFERENCES users (id))")
     world.query("CREATE VIEW v AS SELECT id FROM other")
     with world.target.open() as session:
-        part = clone.reach(session._conn, frozenset({"alter", "table", "users"}))
+        part = clone.reach(session._conn, world.name, frozenset({"alter", "table", "users"}))
     assert part.names == {"users", "child"}
     refused = world.apply("j1", ["DROP TABLE users"])
     assert (refused.state, "in the rehearsal" in refused.detail.lower()) == ("failed", True)

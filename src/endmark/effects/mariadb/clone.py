@@ -48,12 +48,16 @@ class Reach(msgspec.Struct, frozen=True):
         return (row[2] if kind == "trigger" else name).lower() in self.names
 
 
-def reach(conn: Conn, named: frozenset[str]) -> Reach:
-    """What the words of a plan reach, in lower case. Raises CannotTry and pymysql's errors."""
+def reach(conn: Conn, database: str, named: frozenset[str]) -> Reach:
+    """What these words, in lower case, reach in `database`, where `conn` is. Raises CannotTry and pymysql's errors."""
     objects = [(name, kind) for name, kind in rows(conn, _OBJECTS) if name.lower() not in OURS]
     routines, triggers = rows(conn, _ROUTINES), rows(conn, _TRIGGERS)
     known = {name.lower() for name, _kind in [*objects, *routines]}
-    views = {name.lower(): _words(schema.create(conn, name, kind)) & known for name, kind in objects if kind == "VIEW"}
+    views = {
+        name.lower(): _words(schema.create(conn, database, name, kind)) & known
+        for name, kind in objects
+        if kind == "VIEW"
+    }
     found = (named & known) | {table.lower() for trigger, table in triggers if trigger.lower() in named}
     before = -1
     while len(found) > before:
@@ -106,7 +110,7 @@ def scratch(conn: Conn, address: Address, database: str, part: Reach, timeout: f
     inside = None
     try:
         inside = connect(address, read_timeout=timeout, database=name)
-        _fill(conn, inside, part)
+        _fill(conn, inside, database, part)
         yield inside
     finally:
         close(inside)
@@ -114,14 +118,16 @@ def scratch(conn: Conn, address: Address, database: str, part: Reach, timeout: f
             rows(conn, f"DROP DATABASE IF EXISTS `{name}`")
 
 
-def _fill(conn: Conn, inside: Conn, part: Reach) -> None:
+def _fill(conn: Conn, inside: Conn, database: str, part: Reach) -> None:
     rows(inside, "SET SESSION foreign_key_checks = 0")
     for name, kind in sorted(part.objects, key=lambda one: one[1] != "SEQUENCE"):  # defaults may ask a sequence
         if kind != "VIEW":
-            rows(inside, schema.create(conn, name, kind))
+            rows(inside, schema.create(conn, database, name, kind))
     waiting = [(_text(conn, kind, name), kind, name) for name, kind in part.routines]
     waiting += [
-        ((SQL_MODE, schema.create(conn, name, kind)), kind, name) for name, kind in part.objects if kind == "VIEW"
+        ((SQL_MODE, schema.create(conn, database, name, kind)), kind, name)
+        for name, kind in part.objects
+        if kind == "VIEW"
     ]
     waiting += [(_text(conn, "TRIGGER", name), "TRIGGER", name) for name in part.triggers]
     while waiting:  # views stand on views and functions: in rounds, until all stand or none can
