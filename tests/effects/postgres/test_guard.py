@@ -89,6 +89,11 @@ OUTSIDE = {
     ),
 }
 SHAPE = {
+    "a client's word": (["DELIMITER //"], SQL, "syntax error"),
+    "another server's comment": (["/*! COMMIT */"], NO, "no SQL at all"),
+    "a file, in another server's words": (["LOAD DATA INFILE '/etc/passwd' INTO TABLE users"], SQL, "syntax error"),
+    "autocommit, in another server's words": (["SET autocommit = 1"], SQL, "unrecognized"),
+    "a lock, in another server's words": (["SELECT RELEASE_LOCK('endmark')"], SQL, "does not exist"),
     "two statements": (["SELECT 1; SELECT 2"], NO, "more than one statement"),
     "two, one a commit": (["SELECT 1; COMMIT"], NO, "more than one statement"),
     "two and a comment": (["CREATE TABLE a (n int); -- x\nDROP TABLE a"], NO, "more than one statement"),
@@ -226,6 +231,8 @@ FORGERY = {
         NO,
         "statement 5 may not end",
     ),
+    "no limits": (["SET lock_timeout = 0", "SET statement_timeout = 0", "COMMIT"], NO, "statement 5 may not end"),
+    "a table locked": (["LOCK TABLE users IN ACCESS EXCLUSIVE MODE", "COMMIT"], NO, "statement 4 may not end"),
     "all settings": (["RESET ALL", "DEALLOCATE ALL", "CLOSE ALL", "DISCARD TEMP", "COMMIT"], NO, "statement 7 may not"),
     "operators of one's own": (
         [
