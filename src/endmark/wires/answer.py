@@ -43,6 +43,11 @@ class Reader(Protocol):
     def feed(self, data: bytes) -> None:
         """Take the next bytes, in whatever portions they come. Never raises for what they hold."""
 
+    def skim(self, data: bytes) -> int:
+        """Take the next bytes, as `feed` does, if that is quick: if all that ends in them is events like those before,
+        which only add to the answer. Returns where in `data` the last of these ends; 0: nothing was taken."""
+        return 0
+
     def finish(self, ending: Ending) -> Answer:
         """The answer, were the body to end here in this way. Changes nothing, so it may be asked after every byte.
 

@@ -6,7 +6,8 @@ from typing import Any, NoReturn
 
 from endmark.core.refusal import Signal
 from endmark.core.strictjson import short
-from endmark.wires import stencil
+from endmark.wires import batch, stencil
+from endmark.wires.batch import Batch, Columns
 from endmark.wires.fragments import Fragments
 from endmark.wires.framing import Broken, Options, refuse
 from endmark.wires.reading import StreamReader
@@ -15,6 +16,7 @@ from endmark.wires.stencil import Path
 
 # How many events of one kind in a row before a pattern for them pays for its making: at first, and after some were made
 _PATIENCE, _PATIENCE_LATER = 64, 512
+_MISSES = 3  # how many blocks in a row may be none of a shape before it is not tried any more
 
 
 class EventReader(StreamReader[Event]):
@@ -24,16 +26,54 @@ class EventReader(StreamReader[Event]):
     while the reader recognises such events without reading them again; every other event starts that anew.
     """
 
+    _followed: tuple[Path, ...] = ()
+    """Where in an event that repeats something besides its piece is looked at; see `_continues`."""
+
     def __init__(self, options: Options) -> None:
-        super().__init__(options, EventStream(options.cap))
+        self._events = EventStream(options.cap)
+        super().__init__(options, self._events)
         self._match: Callable[[str], Match[str] | None] | None = None
         self._name = b""  # of the events that it matches
         self._groups: dict[Path, int] = {}
         self._group = 0  # where in a match the piece stands
+        self._piece: Path = ()
         self._target = Fragments()  # what the piece is added to
         self._steady = False  # the last event that was read left everything else as it was
         self._row = 0  # how many events came in a row that only added to the target
         self._patience = _PATIENCE
+        self._batches: list[Batch] = []  # the shapes of such events, to recognise many at once
+
+    def skim(self, data: bytes) -> int:
+        """See `Reader.skim`."""
+        if self._match is None or not self._batches or self._fault is not None or 0x0D in data:
+            return 0
+        end = data.rfind(b"\n\n") + 2
+        opened = self._events.under_way(len(data)) if end >= 2 else None
+        if opened is None:
+            return 0
+        block = data if end == len(data) else data[:end]
+        if not self._again_all(opened + block if opened else block):
+            return 0
+        self._events.ended_elsewhere(end)
+        if end < len(data):
+            self._events.feed(data[end:])  # ends no event
+        return end
+
+    def _again_all(self, block: bytes) -> bool:
+        """Takes a block of events that all repeat. False: something else is in it, and nothing was taken."""
+        for shape in self._batches:
+            columns = shape.columns(block)
+            if columns is not None and self._continue_all(shape.groups, columns):
+                shape.misses = self._row = 0
+                self._target.add_spelled(b"".join(columns[shape.groups[self._piece]]).decode())
+                return True
+            shape.misses += 1
+        if any(shape.misses >= _MISSES for shape in self._batches):
+            self._batches = [shape for shape in self._batches if shape.misses < _MISSES]
+        return False
+
+    def _skimmed(self, data: bytes) -> list[Event]:
+        return [] if self.skim(data) else self._frames.feed(data)
 
     def _read(self, items: list[Event]) -> None:
         try:
@@ -69,6 +109,10 @@ class EventReader(StreamReader[Event]):
         """What else a wire keeps of an event that repeats. False: it is not the next one, and is to be read."""
         return True
 
+    def _continue_all(self, groups: dict[Path, int], columns: Columns) -> bool:
+        """As `_continues`, of many events at once. False: nothing of them was kept."""
+        return True
+
     def _idle(self) -> None:
         """Tells that the event said nothing."""
         self._steady = True
@@ -92,7 +136,10 @@ class EventReader(StreamReader[Event]):
         made = stencil.cut(item[1].decode(), {piece, *free}, lists)
         if made is not None and piece in made[1]:
             self._match, self._groups, self._group = made[0].fullmatch, made[1], made[1][piece]
-            self._name = item[0]
+            self._name, self._piece = item[0], piece
+            shapes = [batch.of(item[0], item[1].decode(), {piece, *more}) for more in (self._followed, free)]
+            self._batches = [shape for shape in shapes if shape is not None and piece in shape.groups]
+            self._sink = self._skimmed
 
 
 def named(name: bytes, document: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 from endmark.core.refusal import Signal
 from endmark.core.strictjson import dumps, short
 from endmark.wires.answer import ToolCall, Usage
+from endmark.wires.batch import Columns
 from endmark.wires.choices import OtherChoices
 from endmark.wires.events import EventReader, failed
 from endmark.wires.fragments import Aside, Fragments
@@ -52,6 +53,8 @@ class _Call:
 
 class OpenAIChat(EventReader):
     """Reads one chat completion. `profile` names what kind of server sends it, "" for OpenAI itself."""
+
+    _followed = (_SPENT, _ASKED)
 
     def __init__(self, options: Options, profile: str = "") -> None:
         super().__init__(options)
@@ -121,9 +124,15 @@ class OpenAIChat(EventReader):
                 self._repeats(item, self._aside, ("choices", 0, "delta", key), self._free, _LISTS)
 
     def _continues(self, match: Match[str]) -> bool:
-        for path in (_SPENT, _ASKED):
+        for path in self._followed:
             if path in self._groups:
                 self._count({path[1]: int(match[self._groups[path]])})
+        return True
+
+    def _continue_all(self, groups: dict[Path, int], columns: Columns) -> bool:
+        for path in self._followed:
+            if path in groups:
+                self._count({path[1]: int(columns[groups[path]][-1])})
         return True
 
     def _add_call(self, call: Any) -> int:

@@ -7,6 +7,7 @@ from endmark.core import strictjson
 from endmark.core.refusal import Signal
 from endmark.core.strictjson import short
 from endmark.wires.answer import ToolCall, Usage
+from endmark.wires.batch import Columns
 from endmark.wires.events import EventReader, failed, named
 from endmark.wires.fragments import Aside, Fragments
 from endmark.wires.framing import Options, refuse
@@ -56,6 +57,8 @@ class _Item:
 
 class OpenAIResponses(EventReader):
     """Reads one response."""
+
+    _followed = (_NUMBER,)
 
     def __init__(self, options: Options) -> None:
         super().__init__(options)
@@ -114,6 +117,13 @@ class OpenAIResponses(EventReader):
         if int(match[self._groups[_NUMBER]]) != self._next:
             return False
         self._next += 1
+        return True
+
+    def _continue_all(self, groups: dict[Path, int], columns: Columns) -> bool:
+        numbers, first = columns[groups[_NUMBER]], self._next
+        if first is None or numbers != [b"%d" % number for number in range(first, first + len(numbers))]:
+            return False
+        self._next = first + len(numbers)
         return True
 
     def _change_response(self, event: dict[str, Any], verb: str) -> None:

@@ -143,6 +143,10 @@ class StreamReader(Generic[Item]):
         if items and self._fault is None:
             self._read(items)
 
+    def skim(self, data: bytes) -> int:
+        """See `Reader.skim`; a wire says here what it can recognise without reading."""
+        return 0
+
     def finish(self, ending: Ending) -> Answer:
         """The answer, were the body to end here in this way. Changes nothing (A12)."""
         if not self._streams:

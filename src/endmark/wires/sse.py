@@ -55,6 +55,21 @@ class EventStream:
         self._tail += data
         return _NOTHING
 
+    def under_way(self, more: int) -> bytes | None:
+        """The event that has not ended, as one may spell what is known of it; b"" for none, None where it has no such
+        spelling, or where `more` bytes are more than is read. For who recognises whole events without their lines."""
+        if self._skip_lf or self._more is not None or self.received + more > self._limit:
+            return None
+        name = b"event: %b\n" % self._name if self._name else b""
+        data = b"data: %b\n" % self._data if self._data is not None else b""
+        return name + data + self._tail if name or data else bytes(self._tail)
+
+    def ended_elsewhere(self, count: int) -> None:
+        """Tells that `count` more bytes ended the event under way, and others, the last of them with its last byte."""
+        self.received += count
+        self._tail = bytearray()
+        self._name, self._data, self._event_ended = b"", None, True
+
     def _lines(self, data: bytes) -> list[Event]:
         if self._tail:
             self._tail += data

@@ -13,12 +13,12 @@ Path = tuple[str | int, ...]
 # Of strict JSON: white space, a string, a number, a word, a bracket, a comma, a colon.
 _TOKEN = re.compile(r'[ \t\r\n]+|"(?:[^"\\]|\\.)*"|[-0-9][-+.0-9eE]*|[a-z]+|[][{},:]')
 # What may stand between the quotes: every escape but half a surrogate pair, and no control character.
-_TEXT = (
+TEXT = (
     r'[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2}))'
     r'[^"\\\x00-\x1f]*)*'
 )
-_WHOLE = r"(?:0|[1-9][0-9]{0,17})"  # fits 64 bits
-_NUMBER = rf"-?{_WHOLE}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,2}})?"  # and is finite
+WHOLE = r"(?:0|[1-9][0-9]{0,17})"  # fits 64 bits
+_NUMBER = rf"-?{WHOLE}(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{{1,2}})?"  # and is finite
 
 LONGEST = 1 << 16  # characters; a longer event is worth a full reading
 
@@ -63,9 +63,9 @@ def cut(
             path[-1] = word[1:-1]
         elif tuple(path) in free:
             text = word[0] == '"'
-            if text or re.fullmatch(_WHOLE, word):
+            if text or re.fullmatch(WHOLE, word):
                 quote = 1 if text else 0
-                pattern += [re.escape(document[done : token.start() + quote]), f"({_TEXT if text else _WHOLE})"]
+                pattern += [re.escape(document[done : token.start() + quote]), f"({TEXT if text else WHOLE})"]
                 done = token.end() - quote
                 groups[tuple(path)] = len(groups) + 1
     if not groups:
@@ -81,7 +81,7 @@ def _like(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
     """
     word = tokens[at].group()
     if word[0] == '"':
-        return f'"{_TEXT}"', at + 1
+        return f'"{TEXT}"', at + 1
     if word[0] in "-0123456789":
         return _NUMBER, at + 1
     if word == "[":

@@ -72,11 +72,11 @@ class Guard(Relay):
         going_on = judge.look(data)
         if ending is None:
             self._send(head, going_on)
-            judge.read(data)
+            judge.read()
             return
         self._over = True
         rest = self._send_short(head, going_on)
-        judge.read(data)
+        judge.read()
         verdict = judge.verdict(ending)
         if verdict.refused is None:
             self._let_end(rest + judge.held, ending)

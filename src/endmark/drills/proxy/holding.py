@@ -43,6 +43,10 @@ class Hold(Protocol):
 
     def feed(self, data: bytes) -> bytes: ...
 
+    def let(self, data: bytes, to: int) -> bytes:
+        """As `feed`, where it is known that no event up to there declares the end, and that one ends there."""
+        ...
+
 
 class EventHold:
     """For events, lines and frames: whole events pass, until one says that the answer ends."""
@@ -71,6 +75,11 @@ class EventHold:
             to = self._edge_before(data, min(found))
         self.held += data[to:]
         return data if to == len(data) else data[:to]
+
+    def let(self, data: bytes, to: int) -> bytes:
+        out = b"".join((self.held, data[:to])) if self.held else data[:to]
+        self.held = bytearray(data[to:])
+        return out
 
     def _ends_none(self, data: bytes) -> bool:
         """Whether these bytes cannot end the event that is held: a long one in small portions is not read each time."""
@@ -105,21 +114,14 @@ class BracketHold:
             return self._let(max(0, len(self.held) - _LONGEST_MARK))
         return self._let(max(0, len(self.held.rstrip(_SPACE)) - 1))
 
+    def let(self, data: bytes, to: int) -> bytes:
+        """Nothing is known of one document before its end."""
+        return self.feed(data)
+
     def _let(self, to: int) -> bytes:
         out = bytes(self.held[:to])
         del self.held[:to]
         return out
-
-
-class AllHold:
-    """For what cannot be looked into as it comes: nothing passes before the end."""
-
-    def __init__(self) -> None:
-        self.held = bytearray()
-
-    def feed(self, data: bytes) -> bytes:
-        self.held += data
-        return b""
 
 
 def of(shape: Shape, wire: str) -> Hold:

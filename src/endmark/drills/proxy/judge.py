@@ -53,6 +53,7 @@ class Judge:
         self._raw = bytearray()  # of a coded body, which is decoded once more at its end
         self._looking = _Looking(self._shape, wire) if self._codings in _GZIP else None
         self._kept = bytearray()  # of a coded body: what may not go on yet
+        self._unread = b""
 
     @property
     def held(self) -> bytes:
@@ -60,20 +61,24 @@ class Judge:
         return bytes(self._kept if self._codings else self._hold.held if self._hold else b"")
 
     def look(self, data: bytes) -> bytes:
-        """The next bytes of the body, to be read after this. Returns those that may go on now."""
+        """The next bytes of the body. Returns those that may go on now; after that, `read` is due."""
         self.received += len(data)
         if self._codings:
             return self._look_into(data)
+        if self._hold is not None and not self._hold.ending and (to := self._reader.skim(data)):
+            return self._hold.let(data, to)
+        self._unread = data
         if self._hold is None:
             if not data.strip(_SPACE):
                 return data if self._shape in edges.STREAMS else b""
             self._hold = holding.of(_shape(data, self._shape), self.wire)
         return self._hold.feed(data)
 
-    def read(self, data: bytes) -> None:
-        """The same bytes, once what may go on has gone on: reading takes longer."""
-        if not self._codings:
-            self._reader.feed(data)
+    def read(self) -> None:
+        """Read what was only looked at, once what may go on has gone on: reading takes longer."""
+        if self._unread:
+            self._reader.feed(self._unread)
+            self._unread = b""
 
     def verdict(self, ending: Ending) -> Verdict:
         """Whether the answer is whole, were it to end here."""
