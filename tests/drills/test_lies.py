@@ -109,12 +109,6 @@ def test_a_text_that_is_no_json_is_left_alone():
     assert lies.closing("I will apply the sch") == ""
 
 
-@pytest.mark.parametrize("wire", ["cohere", "bedrock", "openai-responses", "gemini-array"])
-def test_a_wire_without_a_lie_says_so(wire):
-    with pytest.raises(DoesNotFit, match=f"no lie is known for the wire {wire}"):
-        Lie(1).play(Body(b"data: {}\n\n", "text/event-stream", wire))
-
-
 def test_what_is_no_answer_of_the_wire_cannot_be_lied_about():
     with pytest.raises(DoesNotFit, match="the body is no whole answer of the wire anthropic"):
         Lie(9).play(Body(b'data: {"x":1}\n\n', "text/event-stream", "anthropic"))

@@ -51,7 +51,7 @@ def shape_of(body: bytes, content_type: str, wire: str | None) -> Shape:
     """What a whole body is: by its first byte, then by its wire, then by its type."""
     shape = shape_of_wire(wire) if wire is not None else shape_of_type(content_type)
     starts = body.lstrip(_SPACE)[:1]
-    if shape is Shape.EVENTS and starts == b"{":
+    if shape in (Shape.EVENTS, Shape.FRAMES) and starts == b"{":  # no frame is so long that it starts like this
         return Shape.DOCUMENT
     if shape is Shape.LINES and b"\n" not in body:
         return Shape.DOCUMENT

@@ -9,14 +9,11 @@ from typing import Any
 
 from endmark.core import strictjson
 from endmark.core.refusal import Refused
-from endmark.drills import edges
+from endmark.drills import block_lies, edges
+from endmark.drills.closing import NoLie as NoLie
+from endmark.drills.closing import closed, closed_object, data, sse
+from endmark.drills.closing import closing as closing
 from endmark.drills.edges import Shape
-
-_DATA = b"data:"
-
-
-class NoLie(ValueError):
-    """No lie can be told here. One clause says why."""
 
 
 def tell(body: bytes, at: int, wire: str | None, shape: Shape) -> bytes:
@@ -29,6 +26,8 @@ def tell(body: bytes, at: int, wire: str | None, shape: Shape) -> bytes:
     if streamed is None or document is None:
         raise NoLie(f"no lie is known for the wire {wire}" if wire else "a lie needs to know the wire; name it")
     try:
+        if name == "gemini-array" and body.lstrip().startswith(b"["):
+            return _gemini_array(body, at)
         if shape is Shape.DOCUMENT:
             return strictjson.dumps(document(strictjson.loads(body), at / max(1, len(body))))
         return streamed(edges.events(body, shape), edges.events(body[:at], shape), _whole(body[:at], shape))
@@ -38,64 +37,8 @@ def tell(body: bytes, at: int, wire: str | None, shape: Shape) -> bytes:
         raise NoLie(f"the body is no whole answer of the wire {wire}") from None
 
 
-def closing(text: str) -> str:
-    """What to write after a cut JSON text so that it decodes; nothing after a text that sets out to be no JSON."""
-    if not text.lstrip().startswith(("{", "[")):
-        return ""
-    in_string, escaped, open_brackets = False, False, []
-    for character in text:
-        if in_string:
-            if escaped:
-                escaped = False
-            elif character == "\\":
-                escaped = True
-            elif character == '"':
-                in_string = False
-        elif character == '"':
-            in_string = True
-        elif character in "[{":
-            open_brackets.append("]" if character == "[" else "}")
-        elif character in "]}" and open_brackets:
-            open_brackets.pop()
-    closers = "".join(reversed(open_brackets))
-    for start in ("", *(f"{zeros}" for zeros in ("0", "00", "000", "0000")), "\\", "n"):
-        for more in _ENDINGS:
-            if _decodes(text + start + more + closers):
-                return start + more + closers
-    for word in ("true", "false", "null"):
-        for left in range(1, len(word)):
-            if _decodes(text + word[left:] + closers):
-                return word[left:] + closers
-    raise NoLie("the JSON in the answer cannot be closed here")
-
-
-_ENDINGS = ("", '"', "null", ":null", '":null', '"":null', '""')
-
-
-def _decodes(text: str) -> bool:
-    try:
-        strictjson.loads(text.encode() if text.lstrip().startswith("{") else b'{"":%b}' % text.encode())
-    except (Refused, UnicodeEncodeError):
-        return False
-    return True
-
-
 def _whole(part: bytes, shape: Shape) -> int:
     return len(edges.edges(part, shape)) - 1
-
-
-def _data(event: bytes) -> dict[str, Any] | None:
-    """The object in a server-sent event or a line; None for one that holds none."""
-    if event.lstrip().startswith(b"{"):
-        return strictjson.loads(event)
-    lines = [line[len(_DATA) :].strip() for line in event.splitlines() if line.startswith(_DATA)]
-    joined = b"\n".join(lines)
-    return strictjson.loads(joined) if joined.startswith(b"{") else None
-
-
-def _sse(document: dict[str, Any]) -> bytes:
-    name = f"event: {document['type']}\n".encode() if isinstance(document.get("type"), str) else b""
-    return name + b"data: " + strictjson.dumps(document) + b"\n\n"
 
 
 def _line(document: dict[str, Any]) -> bytes:
@@ -107,7 +50,7 @@ def _line(document: dict[str, Any]) -> bytes:
 
 def _chat(events: list[bytes], _cut: list[bytes], count: int) -> bytes:
     count = max(1, count)
-    kept = [document for event in events[:count] if (document := _data(event)) is not None]
+    kept = [document for event in events[:count] if (document := data(event)) is not None]
     if any(choice.get("finish_reason") for chunk in kept for choice in chunk["choices"]):
         return b"".join(events)
     text = ""
@@ -140,21 +83,32 @@ def _chat_document(document: dict[str, Any], share: float) -> dict[str, Any]:
     calls = message.get("tool_calls") or []
     if calls:
         function = calls[-1]["function"]
-        function["arguments"] = _closed(function["arguments"], share) or "{}"
+        function["arguments"] = closed(function["arguments"], share) or "{}"
     else:
-        message["content"] = _closed(message["content"], share)
+        message["content"] = closed(message["content"], share)
     return document
 
 
-def _closed(text: str, share: float, before: str = "") -> str:
-    """The share of a text, closed; `before`: what the answer already said."""
-    kept = text[: int(len(text) * share)]
-    return kept + closing(before + kept)
-
-
-def _closed_object(value: dict[str, Any], share: float) -> dict[str, Any]:
-    text = _closed(strictjson.dumps(value).decode(), share)
-    return strictjson.loads(text.encode()) if text else {}
+def _mistral(events: list[bytes], cut: list[bytes], count: int) -> bytes:
+    """A call comes in one piece, so the event inside which the cut falls is sent too, in part."""
+    documents = [data(event) for event in events]
+    if count >= len(events) or documents[count] is None:
+        return b"".join(events)
+    share = len(cut[count]) / len(events[count]) if len(cut) > count else 0.0
+    text = ""
+    calls: dict[int, str] = {}
+    for delta in [document["choices"][0]["delta"] for document in documents[:count] if document is not None]:
+        text += delta.get("content") or ""
+        calls |= {call["index"]: call["function"]["arguments"] for call in delta.get("tool_calls") or []}
+    last = documents[count] or {}
+    choice = last["choices"][0]
+    if isinstance(choice["delta"].get("content"), str):
+        choice["delta"]["content"] = closed(choice["delta"]["content"], share, text)
+    for call in choice["delta"].get("tool_calls") or []:
+        calls[call["index"]] = ""
+        call["function"]["arguments"] = closed(call["function"]["arguments"], share) or "{}"
+    choice["finish_reason"] = "tool_calls" if calls else "stop"
+    return b"".join(events[:count]) + b"data: " + strictjson.dumps(last) + b"\n\ndata: [DONE]\n\n"
 
 
 # --- Anthropic
@@ -162,7 +116,7 @@ def _closed_object(value: dict[str, Any], share: float) -> dict[str, Any]:
 
 def _anthropic(events: list[bytes], _cut: list[bytes], count: int) -> bytes:
     count = max(1, count)
-    kept = [document for event in events[:count] if (document := _data(event)) is not None]
+    kept = [document for event in events[:count] if (document := data(event)) is not None]
     if any(document["type"] == "message_delta" for document in kept):
         return b"".join(events)
     kinds: dict[int, str] = {}
@@ -184,20 +138,20 @@ def _anthropic(events: list[bytes], _cut: list[bytes], count: int) -> bytes:
             delta = {"type": "text_delta", "text": end}
             if kinds[index] == "tool_use":
                 delta = {"type": "input_json_delta", "partial_json": end}
-            more += _sse({"type": "content_block_delta", "index": index, "delta": delta})
-        more += _sse({"type": "content_block_stop", "index": index})
+            more += sse({"type": "content_block_delta", "index": index, "delta": delta})
+        more += sse({"type": "content_block_stop", "index": index})
     reason = "tool_use" if "tool_use" in kinds.values() else "end_turn"
     stopped = {"stop_reason": reason, "stop_sequence": None}
-    more += _sse({"type": "message_delta", "delta": stopped, "usage": {"output_tokens": len(kept)}})
-    return b"".join(events[:count]) + more + _sse({"type": "message_stop"})
+    more += sse({"type": "message_delta", "delta": stopped, "usage": {"output_tokens": len(kept)}})
+    return b"".join(events[:count]) + more + sse({"type": "message_stop"})
 
 
 def _anthropic_document(document: dict[str, Any], share: float) -> dict[str, Any]:
     block = document["content"][-1]
     if block["type"] == "tool_use":
-        block["input"] = _closed_object(block["input"], share)
+        block["input"] = closed_object(block["input"], share)
     else:
-        block["text"] = _closed(block["text"], share)
+        block["text"] = closed(block["text"], share)
     return document
 
 
@@ -209,9 +163,9 @@ def _gemini(events: list[bytes], cut: list[bytes], count: int) -> bytes:
     if count == len(events):
         return b"".join(events)
     share = len(cut[count]) / len(events[count]) if len(cut) > count else 0.0
-    parts = [part for event in events[:count] for part in _parts(_data(event) or {})]
+    parts = [part for event in events[:count] for part in _parts(data(event) or {})]
     said = "".join(part.get("text", "") for part in parts if not part.get("thought"))
-    last = _gemini_document(_data(events[count]) or {}, share, said)
+    last = _gemini_document(data(events[count]) or {}, share, said)
     last["candidates"][0]["finishReason"] = "STOP"
     return b"".join(events[:count]) + b"data: " + strictjson.dumps(last) + b"\n\n"
 
@@ -223,19 +177,32 @@ def _parts(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _gemini_document(document: dict[str, Any], share: float, before: str = "") -> dict[str, Any]:
     for part in _parts(document):
         if "functionCall" in part:
-            part["functionCall"]["args"] = _closed_object(part["functionCall"]["args"], share)
+            part["functionCall"]["args"] = closed_object(part["functionCall"]["args"], share)
         elif "text" in part:
-            part["text"] = _closed(part["text"], share, before)
+            part["text"] = closed(part["text"], share, before)
     return document
+
+
+def _gemini_array(body: bytes, at: int) -> bytes:
+    """Of an array, so many responses as `at` is of the body, the last of them in part."""
+    if at >= len(body):
+        return body
+    responses = strictjson.loads(b'{"":%b}' % body)[""]
+    place = len(responses) * at / len(body)
+    count = int(place)
+    said = "".join(part.get("text", "") for one in responses[:count] for part in _parts(one) if not part.get("thought"))
+    last = _gemini_document(responses[count], place - count, said)
+    last["candidates"][0]["finishReason"] = "STOP"
+    return b"[" + b",\r\n".join(strictjson.dumps(one) for one in [*responses[:count], last]) + b"]"
 
 
 def _ollama(events: list[bytes], cut: list[bytes], count: int) -> bytes:
     if count == len(events):
         return b"".join(events)
     share = len(cut[count]) / len(events[count]) if len(cut) > count else 0.0
-    last = _data(events[count]) or {}
+    last = data(events[count]) or {}
     ended = last.get("done") is True
-    said = "".join(_said(_data(event) or {}) for event in events[:count])
+    said = "".join(_said(data(event) or {}) for event in events[:count])
     partly = _line(_ollama_document(last, share, said))
     return b"".join(events[:count]) + partly + (b"" if ended else events[-1])
 
@@ -246,12 +213,12 @@ def _said(document: dict[str, Any]) -> str:
 
 def _ollama_document(document: dict[str, Any], share: float, before: str = "") -> dict[str, Any]:
     if "message" not in document:
-        document["response"] = _closed(document["response"], share, before)
+        document["response"] = closed(document["response"], share, before)
         return document
     message = document["message"]
-    message["content"] = _closed(message.get("content") or "", share, before)
+    message["content"] = closed(message.get("content") or "", share, before)
     for call in message.get("tool_calls") or []:
-        call["function"]["arguments"] = _closed_object(call["function"]["arguments"], share)
+        call["function"]["arguments"] = closed_object(call["function"]["arguments"], share)
     return document
 
 
@@ -262,5 +229,10 @@ _TELLERS: dict[str, tuple[_Streamed, _Document]] = {
     "openai-chat": (_chat, _chat_document),
     "anthropic": (_anthropic, _anthropic_document),
     "gemini": (_gemini, _gemini_document),
+    "gemini-array": (_gemini, _gemini_document),
     "ollama": (_ollama, _ollama_document),
+    "mistral": (_mistral, _chat_document),
+    "openai-responses": (block_lies.responses, block_lies.responses_document),
+    "cohere": (block_lies.cohere, block_lies.cohere_document),
+    "bedrock": (block_lies.bedrock, block_lies.bedrock_document),
 }
