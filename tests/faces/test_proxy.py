@@ -42,6 +42,14 @@ def test_the_first_line_is_the_address_and_a_signal_ends_it(shell, number, code)
     ]
 
 
+@pytest.mark.parametrize(("flags", "loud"), [((), True), (("--guard",), False), (("--cut", "1"), False)])
+def test_a_proxy_that_guards_nothing_says_so_before_anything_else(shell, flags, loud):
+    with serving(Script(CALL)) as server, proxy(shell, "--upstream", server.url, *flags) as (_, process):
+        _, said = ended(process, signal.SIGTERM)
+    assert said[0].startswith("endmark: NOTHING IS GUARDED: every answer passes unjudged") == loud
+    assert any("NOTHING" in line for line in said) == loud
+
+
 def test_a_stream_under_way_ends_well_after_a_signal(shell):
     hold = threading.Event()
     script = Script(CALL, pieces=sse_pieces(CALL), hold=hold)
@@ -180,8 +188,8 @@ UP = ("--upstream", "http://127.0.0.1:9")
         ((*UP, "--cut", "x"), "'cut:x' is no fault; something like cut:1882"),
         ((*UP, "--flip", "3.9"), "'flip:3.9' is no fault"),
         ((*UP, "--ending", "rst"), "--ending needs a fault, or --sweep."),
-        ((*UP, "--record", "."), "--record is for --guard."),
-        ((*UP, "--guard", "--record", "gone"), "gone: there is no such folder to record in."),
+        ((*UP, "--record", "."), "--record does something only with --guard; add --guard."),
+        ((*UP, "--guard", "--record", "gone"), "--record gone: there is no such folder; make it first"),
         ((*UP, "--guard", "--wire", "morse"), "morse"),
         ((*UP, "--cacert", "x"), "--cacert is for an https upstream."),
         (("--upstream", "https://x", "--cacert", "gone.pem"), "--cacert gone.pem: No such file"),

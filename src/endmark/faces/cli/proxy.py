@@ -82,6 +82,8 @@ def command(host: str, port: int, grace: float, **given: Any) -> Result:
     that every client raises instead of believing. It cannot catch a server that lies: one that cuts, closes the JSON
     itself and reports a normal stop.
 
+    With neither --guard nor a fault everything passes unjudged; that is said once, loudly, at the start.
+
     With a fault every answer is read to its end and then played with that fault, the same way each time.
 
     The first line on standard output is the address. One line is said for each fault and each judged answer.
@@ -127,11 +129,11 @@ def _guarding(given: dict[str, Any]) -> "Guarding | None":
     if not given["guard"]:
         for name in ("record", "pass_unknown", "allow_close_delimited"):
             if given[name]:
-                raise Misuse(f"--{name.replace('_', '-')} is for --guard.")
+                raise Misuse(f"--{name.replace('_', '-')} does something only with --guard; add --guard.")
         return None
     folder = None if given["record"] is None else Path(given["record"])
     if folder is not None and not folder.is_dir():
-        raise Misuse(f"{folder}: there is no such folder to record in.")
+        raise Misuse(f"--record {folder}: there is no such folder; make it first (mkdir -m 700 {folder}).")
     return Guarding(
         wire=_wire(given["wire"]),
         record=folder,
@@ -231,6 +233,8 @@ async def _run(options: "Options", host: str, port: int, grace: float) -> int:
     except OSError as fault:
         raise CannotTry(f"{host}:{port} cannot be listened on: {fault.strerror or fault}") from None
     write(f"{address}\n".encode())
+    if options.guarding is None and options.faulting is None and options.served is None:
+        say("endmark: NOTHING IS GUARDED: every answer passes unjudged, cut ones too; add --guard, or a fault to play.")
     first = await _first(came.get, proxy.swept.wait)
     code = EXIT.get(first or "", 0)
     if first is not None:
