@@ -108,13 +108,15 @@ def _hook(folder: Path, kind: str, update: bytes) -> None:
 def _commands(folder: Path, kind: str, update: bytes, stack: ExitStack) -> list[dict[str, Any]]:
     """What git is asked, as `subprocess.run` takes it. Each is read to its end while the guard runs."""
     found: list[dict[str, Any]] = []
+    begun: list[Running] = []
     real: Callable[..., None] = Running.__init__
 
     def noted(
         self: Running, command: list[str], verb: str, cwd: str | None, env: Any, stdin: bytes, *more: Any
     ) -> None:
-        found.append({"args": command, "cwd": cwd, "env": env, "input": stdin})
         real(self, command, verb, cwd, env, stdin, *more)
+        found.append({"args": command, "cwd": cwd, "env": env, "input": stdin})
+        begun.append(self)
 
     vars_of: Any = Running
     vars_of.__init__ = noted
@@ -124,6 +126,8 @@ def _commands(folder: Path, kind: str, update: bytes, stack: ExitStack) -> list[
         vars_of.__init__ = real
     if said:
         raise RuntimeError(f"the recorded merge was refused: {said}")
+    # What was begun for nothing and killed is no floor to stand on.
+    found = [one for one, running in zip(found, begun, strict=True) if running._process.returncode >= 0]
     gate = stack.enter_context(Gate(open_repository(Git(os.environ), folder)))  # the one of the run is gone
     for one in found:
         if "GIT_DIR" in one["env"] and "endmark-git-" in one["env"]["GIT_DIR"]:

@@ -48,14 +48,20 @@ class _Noted(Git):
 
     def __init__(self) -> None:
         super().__init__(os.environ)
-        self.told: list[tuple[list[str], dict[str, Any]]] = []
+        self.begun: list[tuple[Any, list[str], dict[str, Any]]] = []
 
     def start(self, *arguments: str, **how: Any) -> Any:
         from endmark.effects.git.environment import scrubbed
 
         env = scrubbed(self.environ, False) | dict(how.get("env") or {})
-        self.told.append((["git", *arguments], {"cwd": how.get("cwd"), "env": env, "input": how.get("stdin", b"")}))
-        return super().start(*arguments, **how)
+        running = super().start(*arguments, **how)
+        as_run = {"cwd": how.get("cwd"), "env": env, "input": how.get("stdin", b"")}
+        self.begun.append((running, ["git", *arguments], as_run))
+        return running
+
+    def told(self) -> list[tuple[list[str], dict[str, Any]]]:
+        """The commands that ended by themselves: what was begun for nothing and killed is no floor to stand on."""
+        return [(command, how) for running, command, how in self.begun if running._process.returncode >= 0]
 
 
 def _bare(told: list[tuple[list[str], dict[str, Any]]], _ready: Path) -> None:
@@ -76,25 +82,25 @@ def _decision(quick: bool) -> Row:
         git_reading.make(repository, count, changed)
         rules = folder / "policy.toml"
         rules.write_text(_POLICY.format(branch="aside", names='"r"', reviewers=_COMMAND))
-        git, numbers = _Noted(), itertools.count()
+        numbers = itertools.count()
         verdict = folder / "verdict.mc1"
 
-        def place() -> tuple[Gate, Any]:
+        def place(git: _Noted) -> tuple[Gate, Any]:
             gate = Gate(open_repository(git, str(repository))).__enter__()
             return gate, read_place(gate, base="aside", head="head", ref=None, policy_file=rules)
 
-        gate, where = place()
+        gate, where = place(_Noted())
         case = read_case(gate, where)
         verdict.write_bytes(_sealed({"verdict": "pass", "diff_sha": case.change.diff_sha, "policy_version": "p1"}))
         gate.__exit__(None, None, None)
-        git.told.clear()
-        gate, where = place()
+        git = _Noted()  # one that does not know the version yet, as the process does not
+        gate, where = place(git)
         try:
             with Ledger.open(folder / "noted.db", create=True) as ledger:
                 reviewing = Reviewing(Reviewers(gate, os.environ), lambda: "0" * 32)
                 doing = PatchGate(ledger, lambda: datetime.now(UTC), reviewing=reviewing)
                 assert doing.decide(gate, where, verdict.read_bytes(), "bench").state == "pass"
-            told = list(git.told)
+            told = git.told()
             command = [
                 *_ENDMARK,
                 "decide",

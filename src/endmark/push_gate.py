@@ -7,22 +7,22 @@ A branch is guarded if the policy at its own tip names it, or that at the tip of
 a policy on the server, if that names it. A policy that cannot be read guards everything.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
-from endmark.core import intoto, merge_message
-from endmark.core import policy as policies
-from endmark.core.dsse import Verify
-from endmark.core.policy import Policy, PolicyRefused
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Gate, read_commit, refs
-from endmark.effects.git.change import read_change_of
-from endmark.effects.git.merge import check_tip
+from endmark.effects.git import refs
 from endmark.effects.git.objects import read_everywhere, unreadable
-from endmark.steps.patch_case import APPROVED, Case, Place, change_of, check_who_decides, policy_in, policy_of
+
+if TYPE_CHECKING:  # git is at work while what reads its answers is loaded, and whoever pushes waits for both
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from endmark.core.dsse import Verify
+    from endmark.core.policy import Policy
+    from endmark.effects.git.gate import Gate
 
 CANARY = "refs/heads/endmark-canary-"
 """No branch of this name may ever be made: by trying, an installed guard is tested."""
@@ -37,7 +37,7 @@ _MOST_STEPS = 1_000
 _LIST_CAP = 1 << 20
 
 
-class Update(msgspec.Struct, frozen=True):
+class Update(NamedTuple):
     """One ref that is to move. Ids in full; None stands for no such ref, before or after.
 
     `old` is what whoever moves it takes for the old value, and believed nowhere. `becomes`: what it is made a symbolic
@@ -61,7 +61,7 @@ class Guard:
         self,
         gate: Gate,
         verifying: Callable[[], Verify],
-        policy_file: Path | None = None,
+        policy_file: str | Path | None = None,
         *,
         in_transaction: bool = False,
     ) -> None:
@@ -73,6 +73,7 @@ class Guard:
         self._heads = refs.Heads({}, {}, None)
         self._default: str | None = None
         self._policies: dict[str, Policy | Refused | None] = {}
+        self._rules: Policy | None = None
 
     def judge(self, updates: Sequence[Update]) -> list[tuple[Update, str]]:
         """The updates that are not let through, each with the reason. Raises CannotTry, Refused: then none is."""
@@ -80,7 +81,9 @@ class Guard:
         if not updates:
             return []
         beside = [update.ref for update in updates if not update.ref.startswith(_HEADS)]
-        self._heads = refs.heads(self._gate.repository, beside)
+        with refs.start_heads(self._gate.repository, beside) as listing:
+            _warm()
+            self._heads = refs.read_heads(listing.finish())
         self._default = self._heads.default or refs.leads_nowhere(self._gate.repository, "HEAD")
         if self._policy_file is None:
             self._read_policies(updates)
@@ -132,6 +135,8 @@ class Guard:
         """The policies at the tips of the branches that are to move, and of the default branch."""
         moved = {self._heads.symbolic.get(update.ref, update.ref) for update in updates}
         wanted = {self._heads.tips[ref] for ref in (*moved, self._heads.default or "") if ref in self._heads.tips}
+        from endmark.core import policy as policies
+
         path = policies.FILE.encode()
         for oid, raw in read_everywhere(self._gate, sorted(wanted), path, policies.MOST_BYTES).items():
             self._policies[oid] = _read(raw, oid)
@@ -157,17 +162,21 @@ class Guard:
 
     def _server_policy(self) -> Policy:
         assert self._policy_file is not None  # noqa: S101  # whoever calls has looked
-        found = self._policies.get("")
-        if not isinstance(found, Policy):
-            found = self._policies[""] = policy_in(self._policy_file)
-        return found
+        if self._rules is None:
+            from endmark.steps.patch_case import policy_in
+
+            self._rules = policy_in(self._policy_file)
+        return self._rules
 
     # ---- one guarded branch -----------------------------------------------------------------------------------
 
     def _steps(self, name: str, before: str, after: str) -> list[tuple[str, str]]:
         """The way from `before` to `after`, oldest step first: (where the branch stood, where it went)."""
         asked = ("rev-list", "--first-parent", "--parents", f"--max-count={_MOST_STEPS + 1}", after, f"^{before}", "--")
-        listed = self._gate.run(*asked, cap=_LIST_CAP)
+        with self._gate.start(*asked, cap=_LIST_CAP) as listing:
+            from endmark.steps import recorded_step  # noqa: F401  # meanwhile
+
+            listed = listing.finish()
         if listed.code != 0:
             raise unreadable(self._gate, listed, "rev-list")
         lines = [line.split() for line in listed.out.decode("ascii", "replace").splitlines()]
@@ -190,62 +199,49 @@ class Guard:
         return steps[::-1]
 
     def _judge_step(self, ref: str, base: str, tip: str) -> None:
-        commit = read_commit(self._gate, tip)
-        if len(commit.parents) != 2 or commit.parents[0] != base:  # what a shallow list hides
-            raise _no(f"{tip[:12]} is no merge into {base[:12]}")
-        try:
-            record = intoto.read(merge_message.record_of(commit.message), self._verified)
-        except Refused as refused:
-            raise Refused(refused.signal, refused.received_bytes, None, f"{tip[:12]}: {refused.detail}") from None
-        policy = policy_of(self._gate, base) if self._policy_file is None else self._server_policy()
-        branch = policy.branch(ref)
-        check_who_decides(policy, branch)
-        change = read_change_of(self._gate, commit.parents, ref)
-        check_tip(change, commit, fast_forward=False)
-        place = Place(repository="", ref=ref, base=base, head=commit.parents[1], policy=policy, branch=branch)
-        case = Case(place=place, change=change)
-        intoto.bind(record, change_of(case), branch.policy)
-        decision = record.decision
-        if decision.policy_sha256 != policy.sha256:
-            raise Refused(
-                Signal.STALE_POLICY, len(record.payload), None, "the record is by another policy than the one in force"
-            )
-        passed = {one.reviewer for one in decision.reviews if one.verdict == "pass"}
-        missing = set(branch.reviewers) - passed
-        if missing:
-            raise _no(f"{tip[:12]}: the record has no pass of {', '.join(sorted(missing))}")
-        for_a_person = case.for_a_person
-        if for_a_person and not any(word.startswith(APPROVED) for word in decision.evidence):
-            names = ", ".join(ascii(path)[2:-1] for path in for_a_person[:3])
-            raise _no(f"{tip[:12]}: it changes {names}, and the record names no person who looked at that")
-        if self._policy_file is None and policies.FILE.encode() in for_a_person:
+        from endmark.steps.recorded_step import Step, changes_policy
+
+        rules = None if self._policy_file is None else self._server_policy()
+        case = Step(self._gate, ref, base, tip, rules).check(self._signatures)
+        if rules is None and changes_policy(case):
             self._check_what_stays(tip)
 
     def _check_what_stays(self, tip: str) -> None:
         """A policy that nobody can read would stop the branch for good: it is stopped before it gets there."""
+        from endmark.core import policy as policies
+
         raw = read_everywhere(self._gate, [tip], policies.FILE.encode(), policies.MOST_BYTES)[tip]
         found = _read(raw, tip)
         if isinstance(found, Refused):
             raise Refused(found.signal, found.received_bytes, None, f"it would leave a broken policy: {found.detail}")
 
-    def _verified(self, keyid: str, signature: bytes, message: bytes) -> bool | None:
+    def _signatures(self) -> Verify:
         if self._verify is None:
             self._verify = self._verifying()
-        return self._verify(keyid, signature, message)
+        return self._verify
 
 
 def _plain(update: Update) -> Update:
     """The update by the one name of its ref."""
     ref = _FROM_A_WORK_TREE.sub("", update.ref, count=1)
-    return update if ref == update.ref else msgspec.structs.replace(update, ref=ref)
+    return update if ref == update.ref else update._replace(ref=ref)
+
+
+def _warm() -> None:
+    """Load what reads a policy, while git is at work."""
+    import tomllib  # noqa: F401
+
+    from endmark.core import policy  # noqa: F401
 
 
 def _read(raw: bytes | Refused | None, commit: str) -> Policy | Refused | None:
     if not isinstance(raw, bytes):
         return raw
+    from endmark.core import policy as policies
+
     try:
         return policies.read(raw, f"{policies.FILE} in {commit[:12]}")
-    except PolicyRefused as refused:
+    except policies.PolicyRefused as refused:
         return refused
 
 

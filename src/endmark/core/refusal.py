@@ -117,3 +117,7 @@ class CannotTry(Exception):
     def __init__(self, detail: str) -> None:
         super().__init__(detail)
         self.detail = detail
+
+
+class NotThere(CannotTry):
+    """What was named is not there: no such job, ledger, repository or branch. To wait for it helps nobody."""

@@ -1,6 +1,5 @@
 """What changed between two listings of a schema, in lines that people read. Pure; the same for every engine."""
 
-import difflib
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 
@@ -88,6 +87,8 @@ def _by_name(items: Iterable[Item]) -> _Listing:
 
 
 def _marked(old: Sequence[str], new: Sequence[str]) -> tuple[str, ...]:
+    import difflib  # only for what differs
+
     return tuple(line for line in difflib.ndiff(old, new) if line[0] in "+-")
 
 

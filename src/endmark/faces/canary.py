@@ -4,13 +4,13 @@ import os
 import secrets
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 
 from endmark.core.printable import safe
 from endmark.core.refusal import CannotTry, Refused
 from endmark.effects.git import Gate, hooks
 from endmark.effects.git import refs as git_refs
 from endmark.effects.git.repository import Repository
+from endmark.effects.git.trusted import files
 from endmark.push_gate import CANARY, IS_CANARY
 from endmark.sources.keys import verifier
 from endmark.steps.patch_case import policy_in, policy_of
@@ -43,7 +43,7 @@ def try_hooks(repository: Repository, environ: Mapping[str, str]) -> list[str]:
 
 def weaknesses(repository: Repository) -> list[str]:
     """What is wrong with the keys and the policy that the hooks go by, one sentence each. Raises CannotTry."""
-    found = hooks.files(repository)
+    found = files(repository)
     problems = []
     try:
         if found.keys:
@@ -60,7 +60,7 @@ def weaknesses(repository: Repository) -> list[str]:
 _KEPT = ("GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM")
 
 
-def _of_policy(gate: Gate, file: Path | None) -> list[str]:
+def _of_policy(gate: Gate, file: str | None) -> list[str]:
     heads = git_refs.heads(gate.repository)
     if file is not None:
         policy = policy_in(file)

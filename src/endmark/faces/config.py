@@ -9,7 +9,6 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from endmark.apply_gate import Options
 from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
 from endmark.core.tables import POLICY, SETTINGS
@@ -17,6 +16,7 @@ from endmark.effects.target import Target
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
 from endmark.faces.targets import target_at, target_on_record
+from endmark.steps.treatment import Options
 
 FILE = "endmark.toml"
 SECONDS_MAX = 1_000_000

@@ -3,24 +3,35 @@
 Nothing but a 0 from here lets an update through. It runs at every push, so it imports little.
 """
 
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from endmark.core.printable import safe
 from endmark.core.refusal import CannotTry, Refused
-from endmark.effects.git import Gate, Git, hooks, open_repository
-from endmark.effects.git.repository import Repository
-from endmark.push_gate import Guard, Update
+from endmark.effects.git.opening import Opening
+from endmark.effects.git.program import Git
+from endmark.effects.git.trusted import KINDS
 
-RECEIVE, TRANSACTION = hooks.KINDS
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from endmark.core.dsse import Verify
+    from endmark.effects.git.repository import Repository
+    from endmark.effects.git.trusted import Files
+    from endmark.push_gate import Update
+
+RECEIVE, TRANSACTION = KINDS
 _MOST_BYTES = 1 << 24  # of a list of updates
 _MOST_SAID = 20
 
 
 def hook() -> NoReturn:
     """The program that the hooks start. It ends at once when it has answered: nothing is left to be tidied up."""
+    # msgspec looks for it, and takes `typing` where it is not installed: it is slower to load than all of ours.
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # so says the import system that there is none
     code = main()
     os._exit(code)
 
@@ -50,13 +61,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run(kind: str, state: str, raw: bytes, environ: Mapping[str, str]) -> list[str]:
     """Why git's list of updates is not let through, a line each; none to let it through. Raises Refused, CannotTry."""
-    if kind not in hooks.KINDS:
-        raise CannotTry(f"there is no hook {kind!r} here, only {' and '.join(hooks.KINDS)}")
+    if kind not in KINDS:
+        raise CannotTry(f"there is no hook {kind!r} here, only {' and '.join(KINDS)}")
     if kind == TRANSACTION and state != "prepared":  # in any other state git asks nobody
         return []
-    repository = open_repository(Git(environ), environ.get("GIT_DIR", "."))
+    git = Git(environ)
+    with Opening(git, environ.get("GIT_DIR", ".")) as opening:
+        from endmark.effects.git.gate import Gate  # git is at work meanwhile
+        from endmark.effects.git.repository import opened
+        from endmark.effects.git.trusted import files
+        from endmark.push_gate import Guard
+
+        repository = opened(git, opening)
     updates = _updates(raw, repository.oid_length, environ.get("GIT_NAMESPACE", "") if kind == RECEIVE else "")
-    found = hooks.files(repository)
+    found = files(repository)
     with Gate(repository, environ.get("GIT_QUARANTINE_PATH") if kind == RECEIVE else None) as gate:
         guard = Guard(gate, lambda: _verifier(found, repository), found.policy, in_transaction=kind == TRANSACTION)
         refused = guard.judge(updates)
@@ -64,11 +82,13 @@ def run(kind: str, state: str, raw: bytes, environ: Mapping[str, str]) -> list[s
     return said + ([f"... and {len(refused) - _MOST_SAID:,} more"] if len(refused) > _MOST_SAID else [])
 
 
-def _verifier(found: hooks.Files, repository: Repository) -> hooks.Verify:
+def _verifier(found: Files, repository: Repository) -> Verify:
+    from endmark.effects.git.trusted import FOLDER, KEYS
     from endmark.sources.keys import verifier
 
     if not found.keys:
-        raise CannotTry(f"{hooks.keys_folder(repository)} holds no key, so no record counts; install the hooks again")
+        folder = os.path.join(repository.common_dir, FOLDER, KEYS)
+        raise CannotTry(f"{folder} holds no key, so no record counts; install the hooks again")
     return verifier(found.keys)
 
 
@@ -79,6 +99,8 @@ def _updates(raw: bytes, oid_length: int, namespace: str) -> list[Update]:
     lines = raw.split(b"\n")
     if lines.pop() or not lines:
         raise CannotTry(f"git's list of updates is cut or empty: {len(raw):,} bytes arrived")
+    from endmark.push_gate import Update
+
     prefix = "".join(f"refs/namespaces/{part}/" for part in namespace.split("/") if part)
     updates = []
     for line in lines:

@@ -11,7 +11,6 @@ import msgspec
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.core.states import MOVES, State
-from endmark.ledger import verify
 from endmark.ledger.chain import EVERY, ZERO, checkpoint_hash, event_hash
 from endmark.ledger.entry import COLUMNS, Entry, Event, Moved, New, Report, columns_of, entry_of, stamp
 from endmark.ledger.ids import new_id
@@ -207,6 +206,8 @@ class Ledger(Queries):
 
         `progress` is called with (rows read, rows in all). Raises `CannotTry` if it cannot be opened again.
         """
+        from endmark.ledger import verify  # only who audits pays for it
+
         with self.store.audited() as source:
             return verify.audit(source, progress)
 

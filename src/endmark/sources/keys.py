@@ -1,5 +1,7 @@
 """Ed25519 keys in PEM files: made, read and used (D9). `cryptography` does the arithmetic and is imported only here."""
 
+from __future__ import annotations
+
 import base64
 import binascii
 import hashlib
@@ -7,11 +9,13 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from endmark.core import dsse
 from endmark.core.refusal import CannotTry
+
+if TYPE_CHECKING:  # a hook waits for each import
+    from pathlib import Path
 
 _MOST = 1 << 20
 _SPKI = bytes.fromhex("302a300506032b6570032100")  # SubjectPublicKeyInfo of Ed25519, up to the key (RFC 8410)
@@ -30,7 +34,7 @@ def verifier(trusted: str | Path | Iterable[str | Path]) -> dsse.Verify:
 
     Raises CannotTry, also when one of several files cannot be used.
     """
-    files = [trusted] if isinstance(trusted, str | Path) else trusted
+    files = [trusted] if isinstance(trusted, str | os.PathLike) else trusted
     keys = {keyid: key for file in files for keyid, key in _public(file).items()}
     from cryptography.exceptions import InvalidSignature
 
@@ -52,6 +56,8 @@ def new(key_file: str | Path) -> tuple[Path, Path, str]:
 
     Returns both paths and the key's id. No file is ever overwritten. Raises CannotTry.
     """
+    from pathlib import Path
+
     ed25519, serialization = _cryptography()
     private, public = Path(key_file), Path(f"{key_file}.pub")
     key = ed25519.Ed25519PrivateKey.generate()

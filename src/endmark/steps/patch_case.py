@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -12,10 +11,14 @@ from endmark.core import intoto
 from endmark.core import policy as policies
 from endmark.core.policy import Branch, Policy, PolicyRefused
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Change, Gate, read_change, refs
+from endmark.effects.git import refs
+from endmark.effects.git.change import Change, read_change
+from endmark.effects.git.gate import Gate
 from endmark.effects.git.objects import read_commit, read_file
 
 if TYPE_CHECKING:  # a hook opens no ledger, and waits for each import
+    from pathlib import Path
+
     from endmark.ledger.patch_entry import DecisionEntry
 
 APPROVED = "approved-by:"
@@ -121,10 +124,10 @@ def policy_of(gate: Gate, commit: str) -> Policy:
     return policies.read(raw, where)
 
 
-def policy_in(file: Path) -> Policy:
+def policy_in(file: str | Path) -> Policy:
     """The policy in a file of this machine. Raises PolicyRefused, CannotTry."""
     try:
-        with file.open("rb") as opened:
+        with open(file, "rb") as opened:
             raw = opened.read(policies.MOST_BYTES + 1)
     except OSError as fault:
         raise CannotTry(f"the policy {file} cannot be read: {fault.strerror or fault}. Nothing was done.") from None

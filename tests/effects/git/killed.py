@@ -5,7 +5,8 @@ import signal
 import sys
 
 from endmark.core.refusal import CannotTry, Refused
-from endmark.effects.git import Gate, Git, OutcomeUnknown, Person, merge, open_repository, read_change
+from endmark.effects.git import Gate, Git, OutcomeUnknown, Person, open_repository, read_change
+from endmark.effects.git.merge import merge
 
 
 class Counting(Git):

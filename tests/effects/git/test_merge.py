@@ -9,7 +9,8 @@ from tests.effects.git.repos import FORMATS, Import, git, make, sample
 from tests.support.faults import as_user, file_size_limit, open_folder
 
 from endmark.core.refusal import CannotTry, Refused, Signal
-from endmark.effects.git import Git, Merged, Person, Standing, checked_out, merge, read_change, standing, verify_tip
+from endmark.effects.git import Git, Merged, Person, Standing, checked_out, read_change, standing, verify_tip
+from endmark.effects.git.merge import merge
 
 PERSON = Person("Gate", "gate@example.com")
 MESSAGE = "Merge topic\n\nGate-Receipt: žluť ∎\n".encode()
@@ -358,7 +359,8 @@ def test_a_full_disk(bare, gate):
 
 
 def test_a_gate_that_cannot_be_made(sample, gate, monkeypatch, tmp_path):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    monkeypatch.setattr("endmark.effects.git.gate.SHARED", (str(tmp_path / "none"),))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "nothing"))
     with pytest.raises(CannotTry, match="gate's own repository cannot be made"):
         gate(sample)
 

@@ -1,10 +1,8 @@
 """The gate's own bare repository: an empty configuration, no attributes, no hooks; objects are borrowed."""
 
 import os
-import shutil
-import tempfile
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -25,6 +23,11 @@ _CONFIG = """\
 [maintenance]
 	auto = false
 """
+_TEMPORARY = ("TMPDIR", "TEMP", "TMP")
+
+SHARED = ("/tmp", "/var/tmp")  # noqa: S108  # nobody else can read or write in a folder of ours in there
+"""Where temporary files go on a machine that names no other place."""
+
 _SHA256 = "[extensions]\n\tobjectFormat = sha256\n"
 
 
@@ -45,7 +48,7 @@ class Gate:
 
     def __enter__(self) -> Self:
         try:
-            self.folder = tempfile.mkdtemp(prefix="endmark-git-")
+            self.folder = _new_folder(self.repository.git.environ)
             self._write()
         except (OSError, ValueError) as fault:
             self._remove()
@@ -86,16 +89,47 @@ class Gate:
         return ("-c", f"core.sharedRepository={said}") if answer.code == 0 and said.isalnum() else ()
 
     def _write(self) -> None:
-        folder = Path(self.folder)
         is_sha256 = self.repository.object_format == "sha256"
-        (folder / "objects").mkdir()
-        (folder / "refs").mkdir()
-        (folder / "HEAD").write_bytes(b"ref: refs/heads/none\n")
-        (folder / "config").write_text(_CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else ""))
+        os.mkdir(f"{self.folder}/objects")
+        os.mkdir(f"{self.folder}/refs")
+        self._put("HEAD", "ref: refs/heads/none\n")
+        self._put("config", _CONFIG.format(version=int(is_sha256)) + (_SHA256 if is_sha256 else ""))
         if self.repository.is_shallow:
             self.shallow = self.repository.shallow()
-            (folder / "shallow").write_text("".join(f"{oid}\n" for oid in sorted(self.shallow)))
+            self._put("shallow", "".join(f"{oid}\n" for oid in sorted(self.shallow)))
+
+    def _put(self, name: str, text: str) -> None:
+        with open(f"{self.folder}/{name}", "x", encoding="ascii") as file:
+            file.write(text)
 
     def _remove(self) -> None:
         if self.folder:
-            shutil.rmtree(self.folder, ignore_errors=True)
+            _remove(self.folder)
+
+
+def _new_folder(environ: Mapping[str, str]) -> str:
+    """A private folder among the temporary ones. Raises OSError.
+
+    `tempfile` asks the same of the system, and takes longer to load than the answer.
+    """
+    missed = OSError("no place for temporary files")
+    for place in (*(environ[name] for name in _TEMPORARY if environ.get(name)), *SHARED):
+        path = os.path.join(os.path.abspath(place), f"endmark-git-{os.urandom(12).hex()}")
+        try:
+            os.mkdir(path, 0o700)  # fails for what is there already, a link too
+        except OSError as fault:
+            missed = fault
+        else:
+            return path
+    raise missed
+
+
+def _remove(folder: str) -> None:
+    """Take away a folder of ours with all that is in it, as far as that can be; no link is followed."""
+    for place, folders, files in os.walk(folder, topdown=False):
+        for remove, names in ((os.unlink, files), (os.rmdir, folders)):
+            for name in names:
+                with suppress(OSError):
+                    remove(os.path.join(place, name))
+    with suppress(OSError):
+        os.rmdir(folder)

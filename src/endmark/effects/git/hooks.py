@@ -12,16 +12,13 @@ from pathlib import Path
 
 import msgspec
 
-from endmark.core.dsse import Verify as Verify
 from endmark.core.refusal import CannotTry
 from endmark.effects.git.program import failed
 from endmark.effects.git.repository import Repository
+from endmark.effects.git.trusted import FOLDER, KEYS, POLICY, files
+from endmark.effects.git.trusted import KINDS as KINDS
 
-KINDS = ("pre-receive", "reference-transaction")
-FOLDER = "endmark"  # in the repository's own folder: the keys and the policy that the hooks go by
-POLICY = "policy.toml"
 NAME = "endmark"  # of our hook in a folder of another tool's
-_KEYS = "keys"
 _MARK = "# Written by 'endmark hook git install'."
 _MODE = 0o755
 
@@ -32,13 +29,6 @@ class Hook(msgspec.Struct, frozen=True):
     kind: str
     path: Path
     beside: bool
-
-
-class Files(msgspec.Struct, frozen=True):
-    """What the hooks go by: files of trusted keys, and a policy on this machine or None."""
-
-    keys: tuple[Path, ...]
-    policy: Path | None
 
 
 def place(repository: Repository) -> list[Hook]:
@@ -151,16 +141,7 @@ def problems(repository: Repository, program: Sequence[str]) -> list[str]:
 
 def keys_folder(repository: Repository) -> Path:
     """Where the trusted keys of this repository stand."""
-    return Path(repository.common_dir, FOLDER, _KEYS)
-
-
-def files(repository: Repository) -> Files:
-    """What the hooks of this repository go by."""
-    folder = Path(repository.common_dir, FOLDER)
-    keys = sorted(path for path in keys_folder(repository).glob("[!.]*") if path.is_file())
-    policy = folder / POLICY
-    # A policy that was there and cannot be reached is no missing one.
-    return Files(tuple(keys), policy if os.path.lexists(policy) else None)
+    return Path(repository.common_dir, FOLDER, KEYS)
 
 
 def folder_of(repository: Repository) -> Path:

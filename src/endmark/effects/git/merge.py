@@ -12,7 +12,6 @@ from endmark.effects.git.gate import Gate
 from endmark.effects.git.history import merge_tree
 from endmark.effects.git.objects import Commit, read_commit, unreadable
 from endmark.effects.git.program import Answer, Lost, failed
-from endmark.effects.git.worktrees import checked_out
 
 DEFAULT_LOCK_TIMEOUT = 5.0  # seconds to wait for another's lock on the branch
 
@@ -76,6 +75,8 @@ def merge(
     if change.is_merged:
         detail = f"head {change.head.oid} is part of {change.target_ref} already; there is nothing to merge"
         raise Refused(Signal.STALE_DIFF, 0, None, detail)
+    from endmark.effects.git.worktrees import checked_out  # a hook looks at merges, and makes none
+
     if where := checked_out(gate.repository, change.target_ref):
         raise CannotTry(
             f"{change.target_ref} is checked out in {where}. Nothing was merged; check another branch out there, or "
@@ -132,14 +133,14 @@ def _check_at_base(gate: Gate, change: Change) -> None:
     if now is None:
         raise Refused(Signal.STALE_BASE, 0, None, f"there is no {change.target_ref} any more")
     if ref != change.target_ref:
-        detail = f"{change.target_ref} is another name of {ref} now"
+        detail = f"the branch {change.target_ref} is another name of {ref} now"
         raise Refused(Signal.STALE_BASE, 0, None, detail)
     if now != change.base.oid:
         raise _moved(change, now)
 
 
 def _moved(change: Change, now: str) -> Refused:
-    detail = f"{change.target_ref} is at {now}, no longer at the base {change.base.oid}"
+    detail = f"the branch {change.target_ref} is at {now}, no longer at the base {change.base.oid}"
     return Refused(Signal.STALE_BASE, 0, None, detail)
 
 

@@ -1,5 +1,7 @@
 """Running git: in a scrubbed environment, to a finite end, with every fault in one sentence."""
 
+from __future__ import annotations
+
 import os
 import re
 import selectors
@@ -9,13 +11,13 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
-
-import msgspec
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.git.environment import scrubbed
-from endmark.effects.target import Stop
+
+if TYPE_CHECKING:  # a hook waits for each import
+    from endmark.effects.target import Stop
 
 OLDEST = (2, 38)
 """The first git whose `merge-tree --write-tree` merges without a work tree."""
@@ -27,7 +29,7 @@ _CHUNK = 1 << 18
 _TICK = 0.1  # seconds between two looks at `stop`
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(NamedTuple):
     """What one process said. `words` is its standard error in one line that cannot drive a terminal."""
 
     code: int
@@ -69,7 +71,7 @@ class Git:
         cap: int = DEFAULT_CAP,
         network: bool = False,
         stoppable: bool = True,
-    ) -> "Running":
+    ) -> Running:
         """Start `git ARGUMENTS` as a process group of its own. Raises CannotTry when it cannot be started."""
         return Running(
             ["git", *arguments],
@@ -86,8 +88,17 @@ class Git:
         """The version, asked once. Raises CannotTry when it is older than 2.38 or cannot be read."""
         if self._version is None:
             with self.start("version", cap=4096) as running:
-                self._version = read_version(running.finish())
+                self.note_version(running.finish())
+        assert self._version is not None  # noqa: S101  # noted, or something was raised
         return self._version
+
+    def start_version(self) -> Running | None:
+        """Start asking for the version; None where it is known. `note_version` takes the answer."""
+        return None if self._version is not None else self.start("version", cap=4096)
+
+    def note_version(self, answer: Answer) -> None:
+        """Raises CannotTry when the version is older than 2.38 or cannot be read."""
+        self._version = read_version(answer)
 
 
 def read_version(answer: Answer) -> tuple[int, int]:

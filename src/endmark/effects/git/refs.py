@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from endmark.core.refusal import CannotTry
-from endmark.effects.git.program import failed
+from endmark.core.refusal import CannotTry, NotThere
+from endmark.effects.git.program import Answer, Running, failed
 from endmark.effects.git.repository import Repository
 
 _PLACES = ("refs/heads/{}", "refs/tags/{}", "refs/remotes/{}")
@@ -89,8 +89,18 @@ _FEW = 100  # names that are handed to git one by one
 
 def heads(repository: Repository, beside: Sequence[str] = ()) -> Heads:
     """Every branch, and the refs `beside` them by their full names. Names are any bytes. Raises CannotTry."""
+    with start_heads(repository, beside) as running:
+        return read_heads(running.finish())
+
+
+def start_heads(repository: Repository, beside: Sequence[str] = ()) -> Running:
+    """Start what `heads` does; `read_heads` takes the answer. Raises CannotTry."""
     asked = ("refs/heads/", *beside) if len(beside) <= _FEW else ()
-    answer = repository.at_home().ask("for-each-ref", f"{_FORMAT}%00%(HEAD)", *asked, cap=_HEADS_CAP)
+    return repository.at_home().start("for-each-ref", f"{_FORMAT}%00%(HEAD)", *asked, cap=_HEADS_CAP)
+
+
+def read_heads(answer: Answer) -> Heads:
+    """What the process of `start_heads` said. Raises CannotTry."""
     if answer.code != 0:
         raise failed(answer, "for-each-ref")
     tips, symbolic, default = {}, {}, None
@@ -201,7 +211,7 @@ def _one(repository: Repository, name: str, found: dict[str, Resolved]) -> Resol
         hint = ""
         if re.fullmatch(r"[0-9a-fA-F]{4,64}", name):
             hint = f" An object id is given in full, {repository.oid_length} lower-case hex digits."
-        raise CannotTry(f"there is no branch, tag or remote branch {name!r} here. Nothing was done.{hint}")
+        raise NotThere(f"there is no branch, tag or remote branch {name!r} here. Nothing was done.{hint}")
     return Resolved(name, found[fits[0]].ref, found[fits[0]].oid)
 
 

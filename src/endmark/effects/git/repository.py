@@ -1,29 +1,13 @@
 """The repository that a change lies in: where its parts are. Nothing of it is changed here."""
 
 import os
-from pathlib import Path
 
 import msgspec
 
 from endmark.core.diffsha import OID_LENGTH
-from endmark.core.refusal import CannotTry
-from endmark.effects.git.program import Answer, Git, failed
-
-_SMALL = 1 << 16  # bytes that one answer about the repository may have
-# Only the folder's owner may switch git's check for foreign folders off, by a file that we do not read. None of the
-# programs that the check is there for is run by what we ask.
-ANY_OWNER = ("-c", "safe.directory=*", "-c", "safe.bareRepository=all")
-
-# Read in place of `core.worktree`, which may name a folder that is not there. No file of a work tree is looked at.
-_NO_WORK_TREE = {"GIT_WORK_TREE": "/"}
-
-_QUESTIONS = (
-    ("--absolute-git-dir",),
-    ("--path-format=absolute", "--git-common-dir"),
-    ("--path-format=absolute", "--git-path", "objects"),
-    ("--show-object-format=storage",),
-    ("--is-shallow-repository",),
-)
+from endmark.core.refusal import CannotTry, NotThere
+from endmark.effects.git.opening import NO_WORK_TREE, QUESTIONS, SMALL, Opening, ask
+from endmark.effects.git.program import Answer, Git, Running, failed
 
 
 class Repository(msgspec.Struct, frozen=True):
@@ -43,17 +27,20 @@ class Repository(msgspec.Struct, frozen=True):
     def oid_length(self) -> int:
         return OID_LENGTH[self.object_format]
 
-    def ask(self, *arguments: str, cap: int = _SMALL) -> Answer:
+    def ask(self, *arguments: str, cap: int = SMALL) -> Answer:
         """One git process that reads this repository itself, under its own configuration. Raises CannotTry."""
-        env = {"GIT_DIR": self.git_dir} | _NO_WORK_TREE
-        with self.git.start(*arguments, cwd=self.git_dir, env=env, cap=cap) as running:
+        with self.start(*arguments, cap=cap) as running:
             return running.finish()
+
+    def start(self, *arguments: str, cap: int = SMALL) -> Running:
+        """Start such a process. Raises CannotTry."""
+        return self.git.start(*arguments, cwd=self.git_dir, env={"GIT_DIR": self.git_dir} | NO_WORK_TREE, cap=cap)
 
     def change(self, *arguments: str, network: bool = False, stoppable: bool = True) -> Answer:
         """One git process that changes it, with its hooks. Raises CannotTry, also when the process was lost."""
         env = {"GIT_DIR": self.git_dir}
         with self.git.start(
-            *arguments, cwd=self.git_dir, env=env, cap=_SMALL, network=network, stoppable=stoppable
+            *arguments, cwd=self.git_dir, env=env, cap=SMALL, network=network, stoppable=stoppable
         ) as running:
             return running.finish()
 
@@ -64,7 +51,8 @@ class Repository(msgspec.Struct, frozen=True):
     def shallow(self) -> frozenset[str]:
         """The commits whose parents are not there, though they have some. Raises CannotTry."""
         try:
-            text = Path(self.common_dir, "shallow").read_text("ascii")
+            with open(os.path.join(self.common_dir, "shallow"), encoding="ascii") as file:
+                text = file.read()
         except FileNotFoundError:
             return frozenset()
         except (OSError, ValueError) as fault:
@@ -74,7 +62,7 @@ class Repository(msgspec.Struct, frozen=True):
     def is_partial(self) -> bool:
         """Whether it was cloned with a filter, so that objects may be missing."""
         try:
-            return any(name.endswith(".promisor") for name in os.listdir(Path(self.objects, "pack")))
+            return any(name.endswith(".promisor") for name in os.listdir(os.path.join(self.objects, "pack")))
         except OSError:
             return False
 
@@ -84,16 +72,18 @@ def open_repository(git: Git, folder: str | os.PathLike[str]) -> Repository:
 
     Raises CannotTry when there is none, or git is missing or too old.
     """
-    place = os.path.abspath(folder)
-    asked = [word for question in _QUESTIONS for word in question]
-    with git.start(*ANY_OWNER, "rev-parse", *asked, cwd=place, env=_NO_WORK_TREE, cap=_SMALL) as running:
-        git.check_version()
-        answer = running.finish()
+    with Opening(git, folder) as opening:
+        return opened(git, opening)
+
+
+def opened(git: Git, opening: Opening) -> Repository:
+    """The repository that an opening led to. Raises as `open_repository`."""
+    place, answer = opening.place, opening.finish()
     if answer.code != 0:
         raise _no_repository(place, answer)
     said = answer.out.split(b"\n")
-    if len(said) != len(_QUESTIONS) + 1:  # a path holds a line break: ask for one thing at a time
-        said = [_ask(git, place, question) for question in _QUESTIONS]
+    if len(said) != len(QUESTIONS) + 1:  # a path holds a line break: ask for one thing at a time
+        said = [_one(git, place, question) for question in QUESTIONS]
     git_dir, common_dir, objects = (_path(place, name) for name in said[:3])
     object_format = said[3].decode("ascii", "replace")
     if object_format not in OID_LENGTH:
@@ -101,8 +91,8 @@ def open_repository(git: Git, folder: str | os.PathLike[str]) -> Repository:
     return Repository(git, git_dir, common_dir, objects, object_format, said[4] == b"true")
 
 
-def _ask(git: Git, place: str, question: tuple[str, ...]) -> bytes:
-    with git.start(*ANY_OWNER, "rev-parse", *question, cwd=place, env=_NO_WORK_TREE, cap=_SMALL) as running:
+def _one(git: Git, place: str, question: tuple[str, ...]) -> bytes:
+    with ask(git, place, question) as running:
         answer = running.finish()
     if answer.code != 0:
         raise _no_repository(place, answer)
@@ -118,7 +108,5 @@ def _path(place: str, name: bytes) -> str:
 
 def _no_repository(place: str, answer: Answer) -> CannotTry:
     if "not a git repository" in answer.words:
-        return CannotTry(
-            f"{place} is no git repository, nor within one. Nothing was done; --repo names another folder."
-        )
+        return NotThere(f"{place} is no git repository, nor within one. Nothing was done; --repo names another folder.")
     return failed(answer, "rev-parse")

@@ -3,13 +3,13 @@
 import os
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry
+from endmark.core.refusal import CannotTry, NotThere
 from endmark.faces import review
 from endmark.faces.api import Gate, Job
 from endmark.faces.cli.common import together
@@ -18,8 +18,9 @@ from endmark.faces.interrupt import Interrupts, Terminated
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import Progress, ask, safe, say
 from endmark.faces.words import sentence
-from endmark.reconcile import Settled
-from endmark.steps.approving import check_person
+
+if TYPE_CHECKING:  # the verbs of patches share the options, and never settle a job
+    from endmark.reconcile import Settled
 
 NOT_WAITING = "Nothing was done: the job is not waiting for anybody."
 
@@ -114,7 +115,7 @@ def open_to_write(
     return gate
 
 
-def _tell(done: Settled) -> None:
+def _tell(done: "Settled") -> None:
     for outcome in done.settled:
         say(f"Reconciled job {safe(outcome.job_id or '?')}: {sentence(outcome)}")
     for left in done.left:
@@ -130,7 +131,8 @@ def use(ctx: click.Context, gate: Gate, place: Place) -> None:
     left = [] if gate.reconciled is None else gate.reconciled.left
     if any(job.target == place.target.identity for job in left):
         done = gate.reconcile_at(place.target)
-        _tell(Settled(done.settled, [job for job in done.left if job.target == place.target.identity]))
+        here = [job for job in done.left if job.target == place.target.identity]
+        _tell(msgspec.structs.replace(done, left=here))
     ctx.meta["target"] = place.target.identity
     if place.options.backups is not None:
         ctx.meta["progress"].stages = ["backing up", "applying"]
@@ -150,7 +152,7 @@ def make_state_folder(found: Config) -> None:
 
 def must_exist(found: Config) -> None:
     if isinstance(found.ledger, Path) and not os.path.lexists(found.ledger):
-        raise CannotTry(
+        raise NotThere(
             f"there is no ledger at {found.ledger}. Nothing was done; 'endmark apply' or 'endmark ledger init' makes "
             "one, and --ledger or ENDMARK_LEDGER names another."
         )
@@ -174,6 +176,8 @@ def let_through(
     if road is review.Road.WAIT:
         return _stays(job, why)
     me = review.who(os.environ)
+    from endmark.steps.approving import check_person
+
     try:
         check_person(place.options, job.submitter, me)
     except CannotTry as fault:
