@@ -125,6 +125,7 @@ def test_an_unknown_id(several, verb):
     said = several.run(verb, "nobody", "--json")
     assert (said.code, said.object["state"], said.object["signal"]) == (20, "not-tried", "could-not-try")
     assert "there is no job or attempt nobody" in said.object["detail"]
+    assert said.object["next"] == "ask-person"  # to wait for it helps nobody
 
 
 def test_approve(several):
@@ -155,8 +156,13 @@ def test_decline(several):
     assert "drops the wrong table" in several.run("show", "waits").text
     assert several.run("approve", "waits", "--yes").code == 1
     assert not query(several.app, "SELECT 1 FROM sqlite_schema WHERE name = 'w'")
+    before = several.dump()
     late = several.run("decline", "done")
-    assert (late.code, late.talk) == (0, "Nothing was done: the job is not waiting for anybody.\n")
+    assert (late.code, late.talk) == (20, "Nothing was done: the job is not waiting for anybody.\n")
+    assert "it was not declined: it is applied already" in late.text
+    assert several.run("decline", "done", "--json").object["state"] == "applied"
+    assert several.dump() == before
+    assert several.run("decline", "waits").code == 1  # where it was declined, that is said again
 
 
 def test_revert(several):

@@ -80,15 +80,17 @@ def of_refusal(refusal: Refused, at: str) -> Outcome:
     )
 
 
-def could_not_try(detail: str, at: str, job_id: str | None = None, target: str | None = None) -> Outcome:
-    """The outcome when the ledger or the target could not be used: exit 20 (X5)."""
+def could_not_try(
+    detail: str, at: str, job_id: str | None = None, target: str | None = None, onward: Next = Next.WAIT
+) -> Outcome:
+    """The outcome when the ledger or the target could not be used: exit 20 (X5). `onward`: what to do now."""
     return Outcome(
         job_id=job_id,
         state="not-tried",
         signal="could-not-try",
         target=target,
         detail=detail,
-        next=Next.WAIT,
+        next=onward,
         exit_code=20,
         at=at,
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from endmark.core import mc1, proof
 from endmark.core.evidence import Level
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry, Refused, Signal
+from endmark.core.refusal import CannotTry, NotThere, Refused, Signal
 from endmark.faces.targets import target_at, target_on_record
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ class Gate:
 
         entry = self.ledger.find(job_id)
         if entry is None:
-            raise CannotTry(f"there is no job or attempt {job_id} in the ledger {self.ledger.place}. Nothing was done.")
+            raise NotThere(f"there is no job or attempt {job_id} in the ledger {self.ledger.place}. Nothing was done.")
         return Job(self, outcome_of(with_revert(self.ledger, entry)))
 
     def reconcile(self, *, lock_timeout: float | None = None) -> Settled:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from endmark.core.patch_outcome import PatchOutcome
-from endmark.core.refusal import CannotTry
+from endmark.core.refusal import CannotTry, NotThere
 from endmark.core.states import Decision
 from endmark.effects.git import Gate as GitGate
 from endmark.effects.git import Git, Person, open_repository
@@ -134,7 +134,7 @@ class Patches:
         """A decision on record. Raises CannotTry where there is none of this id."""
         entry = self.book.get(decision_id)
         if entry is None:
-            raise CannotTry(f"there is no decision {decision_id} in the ledger. Nothing was done.")
+            raise NotThere(f"there is no decision {decision_id} in the ledger. Nothing was done.")
         return outcome_of(entry, self.book.reviews(decision_id))
 
     def findings(self, decision_id: str) -> list[Finding]:

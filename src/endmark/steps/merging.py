@@ -206,7 +206,9 @@ def _without_pass(book: PatchBook, gate: Gate, case: Case, clock: Callable[[], d
         if entry.state is Decision.PASS:
             moved = entry.diff_sha != change.diff_sha
             signal, what = (
-                (Signal.STALE_BASE, f"{place.ref} moved") if moved else (Signal.STALE_POLICY, "the policy changed")
+                (Signal.STALE_BASE, f"the branch {place.ref} moved")
+                if moved
+                else (Signal.STALE_POLICY, "the policy changed")
             )
             detail = f"{what} since this head was passed"
             if moved and tip == entry.base:  # whoever merges named another base; what was passed still stands

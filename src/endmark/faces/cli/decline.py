@@ -3,6 +3,7 @@
 import os
 
 import click
+import msgspec
 
 from endmark.core.outcome import Outcome
 from endmark.faces import review
@@ -20,7 +21,7 @@ from endmark.faces.terminal import say
 def command(ctx: click.Context, id: str, reason: str, ledger: str | None, config: str | None) -> Outcome:
     """End a job that waits, staged or approved, without effect. Any other stays what it is.
 
-    Exit code 1 says that the job ended with a no, as everywhere.
+    Exit code 1 says that the job ended with a no, as everywhere; 20 that it was applied already and stays so.
 
     \b
     Example:
@@ -30,4 +31,8 @@ def command(ctx: click.Context, id: str, reason: str, ledger: str | None, config
     job = gate.job(id)
     if job.state not in ("staged", "approved"):
         say(NOT_WAITING)
-    return job.decline(approver=review.who(os.environ), reason=reason)
+    outcome = job.decline(approver=review.who(os.environ), reason=reason)
+    if outcome.exit_code != 0:
+        return outcome
+    detail = f"It was not declined: it is {outcome.state} already. {outcome.detail}".rstrip()
+    return msgspec.structs.replace(outcome, detail=detail, exit_code=20)  # X2: nobody may read a 0 as "declined"
