@@ -1,5 +1,6 @@
 """Both runners, simulated: a shallow checkout of a real repository, the event, and a server for the forge's API."""
 
+import itertools
 import json
 import os
 import re
@@ -261,6 +262,47 @@ def test_the_actions_last_step(runner, upstream, monkeypatch):
     assert _outputs(runner)["state"] == "pass"
     assert set(_outputs(runner)) == set(action["outputs"])
     assert server.asked[0][2]["conclusion"] == "success"
+
+
+def _rows(page, header):
+    """The rows of the table with this header, as lists of cells."""
+    lines = page[page.index(f"| {header} |") :].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in itertools.takewhile(len, lines)]
+
+
+def test_the_page_names_every_input_and_output():
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    page = (ROOT / "docs/ci.md").read_text()
+    inputs = {row[0]: row[1] for row in _rows(page, "input | default | means")}
+    wanted = {
+        f"`{name}`": f"`{one['default']}`" if one["default"] else "none" for name, one in action["inputs"].items()
+    }
+    assert inputs == wanted
+    assert [row[0] for row in _rows(page, "output | value")] == [f"`{name}`" for name in action["outputs"]]
+
+
+@pytest.mark.parametrize(
+    ("ledger", "installed"),
+    [
+        ("", "capture,sign"),
+        ("book.db", "capture,sign"),
+        ("postgresql://u:p@h/d", "capture,sign,postgres"),
+        ("postgres://h/d", "capture,sign,postgres"),
+    ],
+)
+def test_what_the_action_installs(tmp_path, ledger, installed):
+    """The step's own shell, with a program in the place of Python that notes how it is called."""
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    step = next(one for one in action["runs"]["steps"] if one.get("name", "").startswith("Install"))
+    python = tmp_path / "endmark/bin/python"
+    python.parent.mkdir(parents=True)
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    python.chmod(0o755)
+    env = {"PATH": os.environ["PATH"], "RUNNER_TEMP": str(tmp_path), "PYTHON": str(python), "SOURCE": "/the action"}
+    env |= {"EXTRAS": action["inputs"]["extras"]["default"], "ENDMARK_LEDGER": ledger}
+    done = subprocess.run(["bash", "-e", "-c", step["run"]], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == f"/the action[{installed}]"
+    assert set(step["env"]) == {"PYTHON", "SOURCE", "EXTRAS", "ENDMARK_LEDGER"}
 
 
 @pytest.mark.parametrize("name", ["action.yml", "integrations/gitlab/endmark.yml"])

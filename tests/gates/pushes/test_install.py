@@ -281,3 +281,37 @@ def test_what_is_no_repository_key_or_policy(plain, tmp_path):
         before = _tree(plain.server)
         assert endmark("hook", "git", "install", *arguments).returncode == code
         assert _tree(plain.server) == before
+
+
+GITALY = """\
+#!/bin/sh
+# What stands in the place of a GitLab server's own hook: it runs nothing of `hooks/`, and all of the folder below.
+data=$(cat)
+for hook in "$GIT_DIR/custom_hooks/pre-receive.d"/*; do
+    test -x "$hook" || continue
+    echo "$data" | "$hook" "$@" || exit 1
+done
+"""
+
+
+def test_a_gitlab_server_runs_what_is_linked_into_custom_hooks(plain):
+    assert _install(plain)[0] == 0
+    own = plain.folder / "gitaly-hooks"
+    own.mkdir()
+    (own / "pre-receive").write_text(GITALY)
+    (own / "pre-receive").chmod(0o755)
+    linked = plain.server / "custom_hooks/pre-receive.d"
+    linked.mkdir(parents=True)
+    by_gitlab = f"--receive-pack=git -c core.hooksPath={own} receive-pack"
+    before = plain.refs()
+    for name, target in (("endmark", "../../hooks/pre-receive"), ("whole", plain.server / "hooks/pre-receive")):
+        (linked / name).symlink_to(target)  # as in the repository's own folder, and as in the one for all
+        done = plain.push("+topic:refs/heads/main", options=(by_gitlab,))
+        assert done.returncode != 0
+        assert "main is a guarded branch" in said(done)
+        assert plain.refs() == before
+        if name == "endmark":
+            (linked / name).unlink()
+            assert plain.push("topic:refs/heads/free", options=(by_gitlab,)).returncode == 0
+            before = plain.refs()
+    assert plain.push("merged:refs/heads/main", options=(by_gitlab,)).returncode == 0
