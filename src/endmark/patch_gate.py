@@ -19,7 +19,7 @@ from endmark.effects.git import Gate
 from endmark.effects.git.shown import Block, read_blocks
 from endmark.ledger.book import Ledger
 from endmark.ledger.patch_book import PatchBook
-from endmark.ledger.patch_entry import Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
+from endmark.ledger.patch_entry import ADVICE, Answer, DecisionEntry, DecisionMoved, NewDecision, NewReview, ReviewEntry
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.steps.merging import settle_merges, stands_merged
 from endmark.steps.patch_case import Case, Place, read_case
@@ -74,15 +74,19 @@ class PatchGate:
             return self._conclude(case, decision)
         self._carry(case, decision)
         missing = self._missing(case, decision)
-        if missing:
+        advisors = self._silent(case)
+        if missing or advisors:
             try:
                 blocks = read_blocks(gate, case.change, case.place.branch.max_diff_bytes)
             except Refused as refused:
                 return self._end(case, decision, Decision.INCOMPLETE, refused.signal, refused.detail)
             from concurrent.futures import ThreadPoolExecutor  # only who asks pays for it
 
-            with ThreadPoolExecutor(len(missing)) as pool:
+            with ThreadPoolExecutor(len(missing) + len(advisors)) as pool:
                 asking = [pool.submit(self._ask_within_budget, case, decision, one, blocks) for one in missing]
+                asking += [
+                    pool.submit(self._ask_within_budget, case, decision, one, blocks, ADVICE) for one in advisors
+                ]
                 for one in asking:
                     one.result()
         return self._conclude(case, decision)
@@ -113,7 +117,7 @@ class PatchGate:
         former = self._book.review(review_id)
         if former is not None:
             return self._again(case, former, digest, whose.name, submitter)
-        answer, body = self._reviewing.judge(case, raw)
+        answer, body, _ = self._reviewing.judge(case, raw, signer=whose.signed_by)
         known = self._known(gate, case)
         is_fail = answer.state is Review.FAIL
         if known is not None and known.state is Decision.MERGED and is_fail:
@@ -166,8 +170,14 @@ class PatchGate:
 
     def _missing(self, case: Case, decision: DecisionEntry) -> list[Reviewer]:
         """The reviewers whose whole verdict this decision lacks."""
-        have = {one.reviewer for one in self._book.reviews(decision.decision_id) if one.state in COMPLETE}
+        reviews = self._book.reviews(decision.decision_id)
+        have = {one.reviewer for one in reviews if one.state in COMPLETE and one.purpose != ADVICE}
         return [one for one in case.place.policy.reviewers_of(case.place.branch) if one.name not in have]
+
+    def _silent(self, case: Case) -> list[Reviewer]:
+        """The advisors whose whole advice on this change is not on record."""
+        have = self._book.advised(case.change.diff_sha, case.place.policy.sha256)
+        return [one for one in case.place.policy.advisors_of(case.place.branch) if one.name not in have]
 
     def _carry(self, case: Case, decision: DecisionEntry) -> None:
         """Bring the whole passes of this change from decisions that ended incomplete; and where the policy allows it,
@@ -187,7 +197,7 @@ class PatchGate:
                     found += [
                         (one, f"carried:{former.base}", former.base)
                         for one in self._book.reviews(former.decision_id)
-                        if one.purpose != "replay"
+                        if one.purpose not in ("replay", ADVICE)
                     ]
         for reviewer in self._missing(case, decision):
             for one, evidence, base in found:
@@ -268,7 +278,12 @@ class PatchGate:
     # ---- asking and judging -----------------------------------------------------------------------------------
 
     def _ask_within_budget(
-        self, case: Case, decision: DecisionEntry, reviewer: Reviewer, blocks: Sequence[Block]
+        self,
+        case: Case,
+        decision: DecisionEntry,
+        reviewer: Reviewer,
+        blocks: Sequence[Block],
+        purpose: str = "review",
     ) -> None:
         """Ask one reviewer until it gives a whole verdict or its budget for this change is spent.
 
@@ -277,9 +292,15 @@ class PatchGate:
         for _ in range(case.place.branch.retries + 1):
             if name := self._stop():
                 raise CannotTry(f"{name} came before {reviewer.name} was asked; what was answered is on record")
-            shown = self._reviewing.show(case, reviewer, blocks)
+            try:
+                shown = self._reviewing.show(case, reviewer, blocks)
+            except CannotTry as fault:
+                if purpose != ADVICE:
+                    raise
+                shown = Refused(Signal.UNREACHABLE, 0, None, fault.detail.rstrip("."))  # stands in nobody's way
             how = NewReview(
                 reviewer=reviewer.name,
+                purpose=purpose,
                 model=reviewer.model,
                 prompt_sha256=None if isinstance(shown, Refused) else shown.instructions_sha256,
                 shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
@@ -288,12 +309,12 @@ class PatchGate:
             asked = self._book.ask_within(decision.decision_id, how, self._clock(), most)
             if asked is None:
                 return
-            answer, body = self._reviewing.answer(case, reviewer, shown)
+            answer, body, stderr = self._reviewing.answer(case, reviewer, shown)
             try:
-                self._book.answered(asked.review_id, answer, self._clock(), body=body)
+                self._book.answered(asked.review_id, answer, self._clock(), body=body, stderr=stderr)
             except ValueError:  # it took so long that reconciling ended it; what it says counts all the same
                 late = msgspec.structs.replace(how, review_id=f"{asked.review_id}.late")
-                self._book.brought(decision.decision_id, late, answer, self._clock(), body=body)
+                self._book.brought(decision.decision_id, late, answer, self._clock(), body=body, stderr=stderr)
             if answer.state in COMPLETE or isinstance(shown, Refused):
                 return
 
@@ -328,7 +349,8 @@ class PatchGate:
         failed = self._book.failed(case.change.diff_sha, case.place.policy.sha256)
         if failed is None:
             return None
-        return f"{failed.reviewer} failed it with {failed.blocking or 0} blocking findings"
+        count = failed.blocking or 0
+        return f"the reviewer {failed.reviewer} failed it with {count} blocking finding{'' if count == 1 else 's'}"
 
     def _end(
         self,

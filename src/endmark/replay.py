@@ -17,7 +17,7 @@ from endmark.core.states import Decision, Review
 from endmark.effects.git import Gate, read_blocks
 from endmark.effects.git.shown import Block
 from endmark.ledger.patch_book import PatchBook
-from endmark.ledger.patch_entry import DecisionEntry, NewReview, ReviewEntry
+from endmark.ledger.patch_entry import ADVICE, DecisionEntry, NewReview, ReviewEntry
 from endmark.steps.patch_case import Case, read_again
 from endmark.steps.reviewing import COMPLETE, Reviewing
 
@@ -116,7 +116,7 @@ class Replay:
         """The first whole verdict of each reviewer: what the decision rests on."""
         first: dict[str, ReviewEntry] = {}
         for one in self._book.reviews(decision.decision_id):
-            if one.state in COMPLETE and one.purpose != "replay":
+            if one.state in COMPLETE and one.purpose not in ("replay", ADVICE):
                 first.setdefault(one.reviewer, one)
         return list(first.values())
 
@@ -155,8 +155,8 @@ class Replay:
             shown_sha256=None if isinstance(shown, Refused) else shown.sha256,
         )
         asked = self._book.ask(task.decision.decision_id, how, self._clock())
-        answer, body = self._reviewing.answer(task.case, reviewer, shown)
-        self._book.answered(asked.review_id, answer, self._clock(), body=body)
+        answer, body, stderr = self._reviewing.answer(task.case, reviewer, shown)
+        self._book.answered(asked.review_id, answer, self._clock(), body=body, stderr=stderr)
         return Pair(
             decision_id=task.decision.decision_id,
             reviewer=reviewer.name,

@@ -31,7 +31,7 @@ def test_the_example():
     branch = found.branch("refs/heads/main")
     assert (branch.policy, branch.reviewers, branch.level) == ("gate-2026-07", ("tests",), Level.SEALED)
     assert [reviewer.kind for reviewer in found.reviewers_of(branch)] == ["command"]
-    assert [weakness.number for weakness in weaknesses(found)] == [3]
+    assert [weakness.number for weakness in weaknesses(found)] == [3, 16]
 
 
 def test_what_is_not_said_has_the_strict_default():
@@ -55,6 +55,10 @@ def test_every_wire_it_names_exists():
 
 
 REFUSED = {
+    "no such advisor": (BRANCH + 'advisors = ["z"]\n' + MODEL, "wrong-value", "no such"),
+    "an advisor twice": (BRANCH + 'advisors = ["z", "z"]\n' + MODEL, "wrong-value", "twice"),
+    "an advisor who decides": (BRANCH + 'advisors = ["a"]\n' + MODEL, "wrong-value", "decides already"),
+    "a key that is no id": (BRANCH + COMMAND + 'signed_by = "gate.key.pub"\n', "wrong-value", "64 lower-case hex"),
     "nothing": ("", "missing-key", "asks for nothing"),
     "no branch": (MODEL, "missing-key", "asks for nothing"),
     "nobody is asked": (BRANCH.replace('["a"]', "[]") + MODEL, "wrong-value", "asks for nothing"),
@@ -194,22 +198,29 @@ def test_the_fixed_ones_cannot_be_taken_away():
 
 # --- weaknesses
 
+SIGNED = f'signed_by = "{"a1" * 32}"\n'
 SOUND = (
     BRANCH.replace('["a"]', '["a", "b"]')
     + 'author_models = ["w-1"]\n'
     + MODEL
     + "temperature = 0\nmax_output_tokens = 8000\n"
+    + SIGNED
     + COMMAND.replace("reviewers.a", "reviewers.b")
+    + SIGNED
 )
 
 
 def test_a_sound_policy_has_none():
     assert weaknesses(read(SOUND)) == []
+    shared = COMMAND.replace("reviewers.a", "reviewers.lint").replace("dedicated", "shared")
+    advised = read(SOUND.replace("author_models", 'advisors = ["lint"]\nauthor_models') + shared)
+    assert weaknesses(advised) == []
+    assert [one.name for one in advised.advisors_of(advised.branch("main"))] == ["lint"]
 
 
 WEAK = {
     1: SOUND.replace('"dedicated"', '"shared"', 1),
-    2: (BRANCH + 'author_models = ["m-1"]\n' + MODEL + "temperature = 0\nmax_output_tokens = 8000\n"),
+    2: (BRANCH + 'author_models = ["m-1"]\n' + MODEL + "temperature = 0\nmax_output_tokens = 8000\n" + SIGNED),
     3: SOUND.replace('["a", "b"]', '["b"]').replace("reviewers.a", "reviewers.c"),
     4: SOUND.replace("author_models", "retries = 4\nauthor_models"),
     5: SOUND.replace("temperature", "marks = false\ntemperature"),
@@ -223,6 +234,8 @@ WEAK = {
     13: SOUND + SOUND[: SOUND.index("[reviewers")].replace("main", "next").replace("author", "retries = 1\nauthor"),
     14: SOUND.replace("author_models", "max_diff_bytes = 3_000_000\nauthor_models"),
     15: SOUND + MODEL.replace("reviewers.a", "reviewers.z"),
+    16: SOUND.removesuffix(SIGNED),
+    17: SOUND.removesuffix(SIGNED).replace("author_models", 'min_evidence = "signed"\nauthor_models'),
 }
 
 

@@ -55,6 +55,7 @@ _VERSION = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}")
 _KEY = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,127}")
+_KEYID = re.compile(r"[0-9a-f]{64}")
 _URL = re.compile(r"https?://(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:/[A-Za-z0-9._~/-]*)?")
 _LOCAL = re.compile(r"http://(?:localhost|127(?:\.[0-9]{1,3}){3}|\[::1\])(?:[:/]|\Z)")
 _CONTROL = re.compile(r"[\0-\x1f\x7f\\]")
@@ -81,7 +82,8 @@ class Reviewer(msgspec.Struct, frozen=True, kw_only=True):
     `key` is `env:NAME`, never a key. `prompt`: the instructions, a path in the base commit, or on the server where it
     begins with `/`. `command`: a program and its arguments, run in an empty folder of its own in which the `files` of
     the base commit stand. `ca_file`: certificates on the server that are trusted instead of the usual ones. `marks`:
-    whether it can echo marks. `max_output_tokens`: the cap that is requested.
+    whether it can echo marks. `max_output_tokens`: the cap that is requested. `signed_by`: the id of the key whose
+    signature a verdict must have that it is said to have made elsewhere, or that a command prints.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Reviewer(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     marks: bool = True
+    signed_by: str | None = None
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +109,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
     `policy`: the version that a verdict must name. `reviewers`: all of them must pass. `retries`: further attempts
     after one without a whole verdict; a whole one is never asked for again. Byte counts are caps, `idle_seconds` and
     `total_seconds` limits of one attempt. `author_models`: the models that write the patches, as far as known.
+    `advisors`: whose advice is asked for and shown; it decides nothing.
     """
 
     name: str
@@ -120,6 +124,7 @@ class Branch(msgspec.Struct, frozen=True, kw_only=True):
     min_evidence: Literal["bare", "witness", "sealed", "signed"] = "sealed"
     always_person: tuple[str, ...] = ()
     author_models: tuple[str, ...] = ()
+    advisors: tuple[str, ...] = ()
 
     @property
     def level(self) -> Level:
@@ -148,11 +153,16 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         """Who must pass, in the policy's order."""
         return tuple(self.reviewers[name] for name in branch.reviewers)
 
+    def advisors_of(self, branch: Branch) -> tuple[Reviewer, ...]:
+        """Who is asked for advice alone, in the policy's order."""
+        return tuple(self.reviewers[name] for name in branch.advisors)
+
     def always_person(self, branch: Branch) -> tuple[str, ...]:
         """The globs of paths whose change a person must look at: the fixed ones, what the policy itself is made of, and
         what it adds.
         """
-        own = (path for reviewer in self.reviewers_of(branch) for path in (reviewer.prompt or "", *reviewer.files))
+        asked = (*self.reviewers_of(branch), *self.advisors_of(branch))
+        own = (path for reviewer in asked for path in (reviewer.prompt or "", *reviewer.files))
         made_of = tuple(f"/{path}" for path in own if path and not path.startswith("/"))
         return tuple(dict.fromkeys((*ALWAYS_PERSON, *made_of, *branch.always_person)))
 
@@ -259,10 +269,13 @@ def _check_branch(branch: Branch, reviewers: Mapping[str, Reviewer], reading: _R
     need(not branch.name.startswith("refs/"), "a branch is called by its short name, main and not refs/heads/main")
     need(_VERSION.fullmatch(branch.policy), "policy is not 1-128 of A-Z a-z 0-9 . _ : -")
     need(branch.reviewers, "reviewers names nobody: a policy that asks for nothing proves nothing")
-    need(len(set(branch.reviewers)) == len(branch.reviewers), "reviewers names one of them twice")
-    for name in branch.reviewers:
-        known = ", ".join(reviewers) or "none"
-        need(name in reviewers, f"reviewers names {short(name)}; there is no such [reviewers.NAME], only: {known}")
+    known = ", ".join(reviewers) or "none"
+    for key, names in (("reviewers", branch.reviewers), ("advisors", branch.advisors)):
+        need(len(set(names)) == len(names), f"{key} names one of them twice")
+        for name in names:
+            need(name in reviewers, f"{key} names {short(name)}; there is no such [reviewers.NAME], only: {known}")
+    both = [name for name in branch.advisors if name in branch.reviewers]
+    need(not both, f"advisors names {short(', '.join(both))}, who decides already: advice counts for nothing else")
     need(branch.idle_seconds <= branch.total_seconds, "idle_seconds is more than total_seconds")
     for pattern in branch.always_person:
         fits = 0 < len(pattern) <= 500 and not _CONTROL.search(pattern) and pattern.count("*") <= _MOST_STARS
@@ -305,6 +318,8 @@ def _check_reviewer(reviewer: Reviewer, reading: _Reading) -> None:
     need(reviewer.ca_file is None or _is_path(reviewer.ca_file, "/"), "ca_file is no absolute path")
     prompt = reviewer.prompt
     need(prompt is None or _is_path(prompt) or _is_path(prompt, "/"), "prompt is no path of the base commit or server")
+    signed_by = reviewer.signed_by
+    need(signed_by is None or _KEYID.fullmatch(signed_by), "signed_by is no key's id: 64 lower-case hex digits")
     need(all(map(_is_path, reviewer.files)), "files are paths in the base commit, without .. and backslash")
     if kind == "command":
         program = reviewer.command[0]

@@ -23,7 +23,10 @@ _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One reviewer's attempt. `findings` of a whole verdict; None, with `signal` and `detail`, where there is none."""
+    """One reviewer's attempt. `findings` of a whole verdict; None, with `signal` and `detail`, where there is none.
+
+    `advice`: it decides nothing.
+    """
 
     reviewer: str
     attempt_id: str
@@ -31,6 +34,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     signal: str | None = None
     detail: str = ""
     verdict: str | None = None
+    advice: bool = False
 
 
 def dumps(runs: list[Run], version: str) -> bytes:
@@ -54,7 +58,8 @@ def _run(run: Run, version: str) -> dict[str, Any]:
         "invocations": [invocation],
         "columnKind": "unicodeCodePoints",
         "results": None if run.findings is None else [_result(finding) for finding in run.findings],
-        "properties": {"verdict": run.verdict if run.findings is not None else "incomplete"},
+        "properties": {"verdict": run.verdict if run.findings is not None else "incomplete"}
+        | ({"advice": True} if run.advice else {}),
     }
 
 

@@ -41,7 +41,7 @@ KINDS = (
         True,
         "capacity is shared, and it decides a merge",
         "shared capacity is cut, queued and swapped under load; it may advise, lint and reproduce failures",
-        "ask a reviewer on dedicated capacity",
+        "name it in advisors, and ask a reviewer on dedicated capacity",
     ),
     Kind(
         2,
@@ -134,7 +134,27 @@ KINDS = (
         "models attend less to the middle of what is long; a mark around it proves only that it was there",
         "smaller changes",
     ),
-    Kind(15, False, "no branch asks it", "what nobody is asked protects nothing", "name it in reviewers, or remove it"),
+    Kind(
+        15,
+        False,
+        "no branch asks it",
+        "what nobody is asked protects nothing",
+        "name it in reviewers or advisors, or remove it",
+    ),
+    Kind(
+        16,
+        False,
+        "a verdict from elsewhere counts for it unsigned",
+        "a verdict names no reviewer: whoever can run `endmark decide` on this ledger can speak for this one",
+        'signed_by, the id of its own key; or min_evidence = "signed"',
+    ),
+    Kind(
+        17,
+        False,
+        "any trusted key can sign for it",
+        "one reviewer's key speaks for all the others too",
+        "signed_by, the id of its own key",
+    ),
 )
 _KINDS = {kind.number: kind for kind in KINDS}
 
@@ -156,10 +176,14 @@ def _found(policy: Policy) -> Iterator[tuple[int, str]]:
         yield from ((number, where) for number in _of_branch(branch, policy.reviewers_of(branch)))
         for reviewer in policy.reviewers_of(branch):
             yield from ((number, f"reviewers.{reviewer.name}") for number in _of_reviewer(reviewer))
+            if reviewer.signed_by is None and branch.level < Level.SIGNED:
+                yield 16, f"reviewers.{reviewer.name}"
+            elif reviewer.signed_by is None and len(branch.reviewers) > 1:
+                yield 17, f"reviewers.{reviewer.name}"
         other = versions.setdefault(branch.policy, branch)
         if msgspec.structs.replace(other, name=branch.name) != branch:
             yield 13, where
-    asked = {name for branch in policy.branches.values() for name in branch.reviewers}
+    asked = {name for branch in policy.branches.values() for name in (*branch.reviewers, *branch.advisors)}
     yield from ((15, f"reviewers.{name}") for name in policy.reviewers if name not in asked)
 
 

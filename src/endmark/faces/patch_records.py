@@ -12,7 +12,7 @@ from endmark.core.states import Decision, Review
 from endmark.core.verdict import Finding, Verdict
 from endmark.effects.forges.report import Report
 from endmark.ledger.patch_book import PatchBook
-from endmark.ledger.patch_entry import ReviewEntry
+from endmark.ledger.patch_entry import ADVICE, ReviewEntry
 
 
 def findings(book: PatchBook, one: ReviewEntry, verify: Verify | None = None) -> list[Finding] | None:
@@ -42,6 +42,7 @@ def sarif_of(book: PatchBook, reviews: Sequence[ReviewEntry], verify: Verify | N
                 signal=None if one.signal is None or found is not None else one.signal.value,
                 detail=one.detail or ("nobody has answered yet" if one.state is Review.ASKED else ""),
                 verdict=one.state.value if found is not None else None,
+                advice=one.purpose == ADVICE,
             )
         )
     return sarif.dumps(runs, __version__)

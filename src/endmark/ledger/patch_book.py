@@ -14,6 +14,7 @@ from endmark.ledger.chain import ZERO, event_hash
 from endmark.ledger.entry import stamp
 from endmark.ledger.ids import new_id
 from endmark.ledger.patch_entry import (
+    ADVICE,
     Answer,
     DecisionEntry,
     DecisionMoved,
@@ -36,7 +37,7 @@ _ASKED_BEFORE = (
 )
 _HAS_PASS = (
     "SELECT 1 FROM reviews JOIN decisions ON decisions.n = reviews.decision "
-    "WHERE decision_id = ? AND reviewer = ? AND reviews.state = 'pass'"
+    "WHERE decision_id = ? AND reviewer = ? AND reviews.state = 'pass' AND purpose <> 'advice'"
 )
 
 
@@ -88,18 +89,27 @@ class PatchBook(PatchQueries):
             ((asked,),) = store.ask(_ASKED_BEFORE, values)
             return self._ask(store, decision_id, new, now) if asked < most else None
 
-    def answered(self, review_id: str, answer: Answer, now: datetime, *, body: bytes | None) -> ReviewEntry:
-        """Write what a reviewer answered, and keep `body`, the bytes as judged.
+    def answered(
+        self, review_id: str, answer: Answer, now: datetime, *, body: bytes | None, stderr: str = ""
+    ) -> ReviewEntry:
+        """Write what a reviewer answered, and keep `body`, the bytes as judged, and what it said beside them.
 
-        A complete `fail` moves every unmerged pass of the same diff and policy to `fail`, in the same transaction.
-        Raises KeyError for an unknown review, ValueError for one that is finished.
+        A complete `fail` that is no advice moves every unmerged pass of the same diff and policy to `fail`, in the same
+        transaction. Raises KeyError for an unknown review, ValueError for one that is finished.
         """
         at = stamp(now)
         with self._ledger.transaction(at, durable=True) as store:
-            return self._answer(store, review_id, answer, at, body)
+            return self._answer(store, review_id, answer, at, body, stderr)
 
     def brought(
-        self, decision_id: str, new: NewReview, answer: Answer, now: datetime, *, body: bytes | None
+        self,
+        decision_id: str,
+        new: NewReview,
+        answer: Answer,
+        now: datetime,
+        *,
+        body: bytes | None,
+        stderr: str = "",
     ) -> ReviewEntry:
         """`ask` and `answered` in one transaction: a verdict that came from elsewhere."""
         at = stamp(now)
@@ -109,7 +119,7 @@ class PatchBook(PatchQueries):
             ):  # before any row is held, as a merge does it, or the two wait for each other
                 self._alone_with(store, decision_id)
             asked = self._ask(store, decision_id, new, now)
-            return self._answer(store, asked.review_id, answer, at, body)
+            return self._answer(store, asked.review_id, answer, at, body, stderr)
 
     def carried(
         self, decision_id: str, new: NewReview, answer: Answer, now: datetime, *, body: bytes | None
@@ -260,7 +270,9 @@ class PatchBook(PatchQueries):
         store.insert("reviews", (*facts, "decision"), (*facts.values(), n))
         return entry
 
-    def _answer(self, store: Store, review_id: str, answer: Answer, at: str, body: bytes | None) -> ReviewEntry:
+    def _answer(
+        self, store: Store, review_id: str, answer: Answer, at: str, body: bytes | None, stderr: str = ""
+    ) -> ReviewEntry:
         if body is not None and (len(body), hashlib.sha256(body).hexdigest()) != (
             answer.received_bytes,
             answer.body_sha256,
@@ -270,7 +282,8 @@ class PatchBook(PatchQueries):
         entry = self.review(review_id)
         if entry is None:
             raise KeyError(review_id)
-        if answer.state is Review.FAIL:
+        counts = answer.state is Review.FAIL and entry.purpose != ADVICE
+        if counts:
             self._alone_with(store, entry.decision_id)
         if answer.state not in REVIEW_MOVES[entry.state]:
             raise ValueError(f"{entry.state} > {answer.state} is not a legal move")
@@ -284,7 +297,7 @@ class PatchBook(PatchQueries):
             entry.state.value,
             answer.state.value,
             {},
-            {"review": review_id, "set": known, "body_kept": body is not None},
+            {"review": review_id, "set": known, "body_kept": body is not None} | ({"stderr": stderr} if stderr else {}),
         )
         ((n,),) = store.ask("SELECT n FROM reviews WHERE review_id = ?", (review_id,))
         if body is not None:
@@ -292,7 +305,7 @@ class PatchBook(PatchQueries):
         columns = {**stored(facts), "answered_at": at}
         names = ", ".join(f"{name} = ?" for name in columns)
         store.run(f"UPDATE reviews SET {names} WHERE n = ?", (*columns.values(), n))  # noqa: S608
-        if answer.state is Review.FAIL:
+        if counts:
             self._fail_alike(store, entry.decision_id, review_id, at)
         return msgspec.structs.replace(entry, **facts, answered_at=at)
 

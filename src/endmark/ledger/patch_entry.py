@@ -7,6 +7,9 @@ import msgspec
 from endmark.core.refusal import Signal
 from endmark.core.states import Decision, Review
 
+ADVICE = "advice"
+"""The purpose of an attempt that decides nothing."""
+
 
 class NewDecision(msgspec.Struct, frozen=True, kw_only=True):
     """What a decision is about; opened as `pending`.
@@ -57,8 +60,8 @@ class DecisionEntry(msgspec.Struct, frozen=True, kw_only=True):
 class NewReview(msgspec.Struct, frozen=True, kw_only=True):
     """How a reviewer is asked. `review_id` is an id of its own for each attempt, never used again; None: a fresh one.
 
-    `purpose`: `review`, `elsewhere` (the verdict came from outside), `carried` (from an equal diff on another base) or
-    `replay`.
+    `purpose`: `review`, `elsewhere` (the verdict came from outside), `carried` (from an equal diff on another base),
+    `replay`, or `advice`, which decides nothing, whatever it says.
     """
 
     reviewer: str

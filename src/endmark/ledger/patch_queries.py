@@ -6,6 +6,7 @@ from typing import Any
 from endmark.core.states import Decision, Review
 from endmark.ledger.entry import Event, stamp
 from endmark.ledger.patch_entry import (
+    ADVICE,
     DECISION_COLUMNS,
     REVIEW_COLUMNS,
     DecisionEntry,
@@ -54,12 +55,21 @@ class PatchQueries:
         return self._queries.ask(review_of, f"{_REVIEW}WHERE decision_id = ? ORDER BY reviews.n", decision_id)
 
     def reviews_of_diff(self, diff_sha: str, policy_sha256: str, *states: Review) -> list[ReviewEntry]:
-        """Attempts at this very diff under this very policy, whichever decision they were for, oldest first.
+        """Attempts at this very diff under this very policy, whichever decision they were for, oldest first: no advice.
 
         `states`: only those; none for all.
         """
-        where = f"WHERE diff_sha = ? AND policy_sha256 = ? {_among('reviews.state', states)} ORDER BY reviews.n"
-        return self._queries.ask(review_of, _REVIEW + where, diff_sha, policy_sha256, *states)
+        where = f"WHERE diff_sha = ? AND policy_sha256 = ? AND purpose <> ? {_among('reviews.state', states)}"
+        return self._queries.ask(
+            review_of, f"{_REVIEW}{where} ORDER BY reviews.n", diff_sha, policy_sha256, ADVICE, *states
+        )
+
+    def advised(self, diff_sha: str, policy_sha256: str) -> set[str]:
+        """Whose whole advice on this diff under this policy is on record, whichever decision it was for."""
+        where = "WHERE diff_sha = ? AND policy_sha256 = ? AND purpose = ? AND reviews.state IN (?, ?)"
+        words = (ADVICE, Review.PASS.value, Review.FAIL.value)
+        found = self._queries.ask(review_of, f"{_REVIEW}{where}", diff_sha, policy_sha256, *words)
+        return {one.reviewer for one in found}
 
     def failed(self, diff_sha: str, policy_sha256: str) -> ReviewEntry | None:
         """A complete review that failed this diff under this policy: no later pass outweighs it."""

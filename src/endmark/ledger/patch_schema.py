@@ -61,7 +61,7 @@ CREATE TABLE reviews (
     review_id TEXT NOT NULL UNIQUE CHECK (review_id <> ''),
     decision INTEGER NOT NULL REFERENCES decisions (n),
     reviewer TEXT NOT NULL CHECK (reviewer <> ''),
-    purpose TEXT NOT NULL CHECK (purpose IN ('review', 'elsewhere', 'carried', 'replay')),
+    purpose TEXT NOT NULL CHECK (purpose IN ('review', 'elsewhere', 'carried', 'replay', 'advice')),
     model TEXT,
     prompt_sha256 TEXT {_SHA.format("prompt_sha256")},
     shown_sha256 TEXT {_SHA.format("shown_sha256")},
@@ -91,11 +91,13 @@ CREATE TABLE reviews (
 
 _FAILED = (
     "EXISTS (SELECT 1 FROM decisions d JOIN reviews r ON r.decision = d.n\n"
-    f"    WHERE d.diff_sha = NEW.diff_sha AND d.policy_sha256 = NEW.policy_sha256 AND r.state = '{Review.FAIL}')"
+    f"    WHERE d.diff_sha = NEW.diff_sha AND d.policy_sha256 = NEW.policy_sha256 AND r.state = '{Review.FAIL}'\n"
+    "    AND r.purpose <> 'advice')"
 )
 _UNPASSED = (
     "EXISTS (SELECT 1 FROM json_each(NEW.required) AS wanted WHERE NOT EXISTS (SELECT 1 FROM reviews r\n"
-    f"    WHERE r.decision = NEW.n AND r.reviewer = wanted.value AND r.state = '{Review.PASS}'))"
+    f"    WHERE r.decision = NEW.n AND r.reviewer = wanted.value AND r.state = '{Review.PASS}'\n"
+    "    AND r.purpose <> 'advice'))"
 )
 
 TRIGGERS = (

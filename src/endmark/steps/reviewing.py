@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,6 +11,7 @@ from endmark.core import binding, marks, prompt
 from endmark.core import policy as policies
 from endmark.core.decision import row_of
 from endmark.core.dsse import Verify
+from endmark.core.evidence import Level
 from endmark.core.policy import Reviewer
 from endmark.core.prompt import Shown
 from endmark.core.refusal import CannotTry, Refused, Signal
@@ -28,6 +30,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     envelope: bytes
     input_tokens: int | None = None
     evidence: tuple[str, ...] = ()
+    stderr: str = ""
+
+
+class Judged(NamedTuple):
+    """What an attempt came to: the answer for the record, the bytes to keep with it, and the last that a command said
+    on standard error, safe to print."""
+
+    answer: Answer
+    body: bytes | None
+    stderr: str = ""
 
 
 class Reviewers:
@@ -103,7 +115,7 @@ class Reviewers:
         except CannotTry as fault:
             raise Refused(Signal.UNREACHABLE, 0, None, fault.detail.rstrip(".")) from None
         if reply.how.wire is None:  # a command, which seals its own verdict
-            return Reply(envelope=reply.capture.raw)
+            return Reply(envelope=reply.capture.raw, stderr=reply.stderr)
         sealed = seal(
             reply.capture,
             wire=reply.how.wire,
@@ -163,20 +175,22 @@ class Reviewing:
             except Refused as refused:
                 return refused
 
-    def answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> tuple[Answer, bytes | None]:
-        """Ask once and judge what comes: the answer for the record, and the bytes to keep with it."""
+    def answer(self, case: Case, reviewer: Reviewer, shown: Shown | Refused) -> Judged:
+        """Ask once and judge what comes."""
         if isinstance(shown, Refused):
             return _refused(shown, None)
         try:
             reply = self._reviewers.ask(reviewer, case.place, shown)
         except Refused as refused:
-            return _refused(refused, None)
+            return _refused(refused, None)._replace(stderr=getattr(refused, "stderr", ""))
         try:
             tokens = prompt.check_input_tokens(shown, reply.input_tokens, len(reply.envelope))
         except Refused as refused:
-            return _refused(refused, reply.envelope)
+            return _refused(refused, reply.envelope)._replace(stderr=reply.stderr)
         echoed = shown.marks if reviewer.marks else None
-        return self.judge(case, reply.envelope, echoed, (*reply.evidence, tokens, f"capacity:{reviewer.capacity}"))
+        beside = (*reply.evidence, tokens, f"capacity:{reviewer.capacity}")
+        judged = self.judge(case, reply.envelope, echoed, beside, signer=_signer_asked(reviewer))
+        return judged._replace(stderr=reply.stderr)
 
     def judge(
         self,
@@ -184,14 +198,18 @@ class Reviewing:
         raw: bytes,
         echoed: Sequence[str] | None = None,
         beside: tuple[str, ...] = (),
-    ) -> tuple[Answer, bytes | None]:
-        """What the envelope of a verdict comes to, and the bytes to keep. `echoed`: the marks it was asked for."""
+        *,
+        signer: str | None = None,
+    ) -> Judged:
+        """What the envelope of a verdict comes to. `echoed`: the marks it was asked for. `signer`: the id of the one
+        key whose signature counts; None for any trusted key."""
         branch = case.place.branch
+        level = branch.level if signer is None else Level.SIGNED
         wanted = binding.Wanted(
-            diff_sha=case.change.diff_sha, policy_version=branch.policy, marks=echoed, min_evidence=branch.level
+            diff_sha=case.change.diff_sha, policy_version=branch.policy, marks=echoed, min_evidence=level
         )
         try:
-            bound = binding.read(raw, wanted, branch.max_answer_bytes, self._verify)
+            bound = binding.read(raw, wanted, branch.max_answer_bytes, self._verify_as(signer))
         except Refused as refused:
             return _refused(refused, raw)
         findings = bound.verdict.findings or []
@@ -207,10 +225,21 @@ class Reviewing:
             blocking=blocking,
             advisory=len(findings) - blocking,
         )
-        return answer, raw
+        return Judged(answer, raw)
+
+    def _verify_as(self, signer: str | None) -> Verify | None:
+        verify = self._verify
+        if verify is None or signer is None:
+            return verify
+        return lambda keyid, signature, message: verify(keyid, signature, message) if keyid == signer else None
 
 
-def _refused(refused: Refused, raw: bytes | None) -> tuple[Answer, bytes | None]:
+def _signer_asked(reviewer: Reviewer) -> str | None:
+    """Whose signature a reviewer's own answer needs: a model's is captured and sealed here, and signed by nobody."""
+    return reviewer.signed_by if policies.wire_of(reviewer) is None else None
+
+
+def _refused(refused: Refused, raw: bytes | None) -> Judged:
     """A review without a whole, bound verdict is incomplete, whatever was found; some bytes are kept."""
     keep = raw if raw is not None and row_of(refused.signal).keeps_bytes else None
     answer = Answer(
@@ -221,4 +250,4 @@ def _refused(refused: Refused, raw: bytes | None) -> tuple[Answer, bytes | None]
         body_sha256=None if raw is None else hashlib.sha256(raw).hexdigest(),
         detail=refused.detail,
     )
-    return answer, keep
+    return Judged(answer, keep)

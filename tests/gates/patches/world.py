@@ -50,10 +50,10 @@ def command(name="tests", **changes):
     return made | changes
 
 
-def policy(reviewers=None, **branch):
-    """The bytes of a policy for `main`. `reviewers`: name -> fields."""
+def policy(reviewers=None, asked=None, **branch):
+    """The bytes of a policy for `main`. `reviewers`: name -> fields; `asked`: those who decide, if not all."""
     named = reviewers or {"tests": command()}
-    rules: dict[str, Any] = {"policy": VERSION, "reviewers": list(named), "retries": 2, "idle_seconds": 20}
+    rules: dict[str, Any] = {"policy": VERSION, "reviewers": asked or list(named), "retries": 2, "idle_seconds": 20}
     rules |= {"total_seconds": 30} | branch
     text = [table("branches.main", rules), *(table(f"reviewers.{name}", one) for name, one in named.items())]
     return "\n".join(text).encode()

@@ -20,6 +20,7 @@ from endmark.faces.misuse import Misuse
 from endmark.faces.patches import Patches
 from endmark.faces.terminal import paint, safe, say
 from endmark.ledger.book import Ledger
+from endmark.ledger.patch_entry import ADVICE
 
 _NAME = "a branch, a tag, a remote branch, HEAD or a full object id"
 CHANGE = together(
@@ -118,4 +119,6 @@ def _line(one: Reviewed) -> str:
     if one.received_bytes is not None:
         of = "" if one.expected_bytes is None else f" of {one.expected_bytes:,}"
         line += f", received {one.received_bytes:,}{of} bytes"
+    if one.purpose == ADVICE and one.state == "fail":
+        line += "; it is advice and blocks nothing"
     return f"{line}: {safe(one.detail)}" if one.detail else line

@@ -139,7 +139,7 @@ def _happened(event: Event) -> str:
     what = f"{event.from_state} > {event.to_state}" if event.from_state else event.event
     if event.event == REHEARSED:
         return safe(f"{what}, {event.data.get('how')}")  # what it found stands below
-    more = {key.replace("_", " "): value for key, value in event.data.items() if key != "set" and value}
+    more = {key.replace("_", " "): value for key, value in event.data.items() if key not in ("set", "stderr") and value}
     return safe(", ".join([what, *(key if value is True else f"{key} {value}" for key, value in more.items())]))
 
 

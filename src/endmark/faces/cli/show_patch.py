@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from endmark.core.dsse import Verify
+from endmark.core.states import Review
 from endmark.core.verdict import Finding
 from endmark.faces.api import Gate
 from endmark.faces.cli.at_patch import lines
@@ -35,12 +36,16 @@ def show_patch(gate: Gate, config: Config, name: str, sarif: str | None) -> Resu
     found = {each.review_id: findings(book, each, verify) for each in reviews}
     events = [each for each in book.events(entry.decision_id) if one is None or each.data.get("review") == name]
     outcome = outcome_of(entry, reviews)
-    text = [*lines(outcome), *_facts(entry), *_reviews(reviews, found), "", *timeline(events)]
+    said = {each.data["review"]: str(each.data["stderr"]) for each in events if each.data.get("stderr")}
+    text = [*lines(outcome), *_facts(entry), *_reviews(reviews, found, said), "", *timeline(events)]
     document = {
         "version": 1,
         "decision": outcome,
         "record": {key: value for key, value in msgspec.structs.asdict(entry).items() if key in _RECORD},
-        "reviews": [{**msgspec.structs.asdict(each), "findings": found[each.review_id]} for each in reviews],
+        "reviews": [
+            {**msgspec.structs.asdict(each), "findings": found[each.review_id], "stderr": said.get(each.review_id)}
+            for each in reviews
+        ],
         "events": events,
         "exit_code": 0,
     }
@@ -84,7 +89,7 @@ def _facts(entry: DecisionEntry) -> Iterator[str]:
             yield f"  {name:<12} {safe(value)}"
 
 
-def _reviews(reviews: list[ReviewEntry], found: dict[str, list[Finding] | None]) -> Iterator[str]:
+def _reviews(reviews: list[ReviewEntry], found: dict[str, list[Finding] | None], said: dict[str, str]) -> Iterator[str]:
     left = _MOST_LINES
     for one in reviews:
         yield ""
@@ -99,13 +104,16 @@ def _reviews(reviews: list[ReviewEntry], found: dict[str, list[Finding] | None])
         ):
             if value:
                 yield f"  {name:<12} {safe(value)}"
+        if one.state is Review.INCOMPLETE and one.review_id in said:
+            yield "  the last that it said on standard error:"
+            yield from (f"    | {safe(line)}" for line in said[one.review_id].split("\n"))
         for item in found[one.review_id] or []:
-            said = list(_finding(item))
-            if len(said) > left:
+            told = list(_finding(item))
+            if len(told) > left:
                 yield "  ... more findings: --json and --sarif have them all"
                 break
-            left -= len(said)
-            yield from said
+            left -= len(told)
+            yield from told
 
 
 def _finding(item: Finding) -> Iterator[str]:

@@ -163,12 +163,14 @@ _CHECKPOINTS = _body(
 
 _FAILED = (
     "EXISTS (SELECT 1 FROM @.decisions d JOIN @.reviews r ON r.decision = d.n\n"
-    f"    WHERE d.diff_sha = NEW.diff_sha AND d.policy_sha256 = NEW.policy_sha256 AND r.state = '{Review.FAIL}')"
+    f"    WHERE d.diff_sha = NEW.diff_sha AND d.policy_sha256 = NEW.policy_sha256 AND r.state = '{Review.FAIL}'\n"
+    "    AND r.purpose <> 'advice')"
 )
 _UNPASSED = (
     "EXISTS (SELECT 1 FROM json_array_elements_text(NEW.required::json) AS wanted(name) WHERE NOT EXISTS (\n"
     "    SELECT 1 FROM @.reviews r\n"
-    f"    WHERE r.decision = NEW.n AND r.reviewer = wanted.name AND r.state = '{Review.PASS}'))"
+    f"    WHERE r.decision = NEW.n AND r.reviewer = wanted.name AND r.state = '{Review.PASS}'\n"
+    "    AND r.purpose <> 'advice'))"
 )
 
 _DECISIONS = _body(
@@ -234,7 +236,7 @@ _REVIEWS = _body(
         _refuse(
             _unless(
                 "NEW.review_id <> '' AND NEW.reviewer <> ''",
-                "NEW.purpose IN ('review', 'elsewhere', 'carried', 'replay')",
+                "NEW.purpose IN ('review', 'elsewhere', 'carried', 'replay', 'advice')",
                 _digest("prompt_sha256", "shown_sha256"),
             ),
             "a review has an id, a reviewer and a purpose",
@@ -247,7 +249,7 @@ _REVIEWS = _body(
             f"{illegal(REVIEW_MOVES)} = 1 OR {UNKNOWN_SIGNAL} = 1",
             "not a legal move of a review; a finished review never moves",
         ),
-        f"IF NEW.state = '{Review.FAIL}' THEN\n    DECLARE\n    about record;\nBEGIN\n"
+        f"IF NEW.state = '{Review.FAIL}' AND NEW.purpose <> 'advice' THEN\n    DECLARE\n    about record;\nBEGIN\n"
         "SELECT diff_sha, policy_sha256 INTO about FROM @.decisions WHERE n = NEW.decision;\n"
         "IF about.diff_sha IS NOT NULL THEN\n",
         _ALONE.format("about"),

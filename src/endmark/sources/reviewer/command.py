@@ -24,7 +24,9 @@ from endmark.sources.capture import Capture
 from endmark.sources.reviewer.asking import GLANCE, How, Limits, NoAnswer, Reply, Stop
 
 INHERITED = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ")
-STDERR_BYTES = 16_384
+STDERR_BYTES = 4_096
+"""Of what a command says on standard error: the last so many bytes are kept."""
+
 _PORTION = 65_536
 
 
@@ -153,8 +155,8 @@ class _Run:
         if not portion:
             waiting.unregister(event.fileobj)
         elif event.fileobj is process.stderr:
-            # As much more as the key is long, so that it is never cut where it would not be found.
-            self._err += portion[: max(0, STDERR_BYTES + len(self._key or "") - len(self._err))]
+            # As much more as the key is long: one that is cut at the front goes with what is dropped at the end.
+            self._err = (self._err + portion)[-(STDERR_BYTES + len(self._key or "")) :]
         else:
             self._out.append(portion)
             self._said += len(portion)
@@ -191,11 +193,13 @@ class _Run:
         return Reply(capture=capture, how=self._how, stderr=self._stderr())
 
     def _stderr(self) -> str:
-        """What it said beside its answer, without its key, safe to print and to keep."""
+        """The last of what it said beside its answer, without its key, safe to print and to keep."""
         err = self._err
         if self._key:
-            err = err.replace(self._key.encode(), b"[key]")
-        text = err[:STDERR_BYTES].decode("utf-8", "backslashreplace")
+            # As long as it was at first, so that the front of a cut one is not moved into what is kept.
+            mask = b"[key]".ljust(len(self._key), b"*")
+            err = err.replace(self._key.encode(), mask)[-STDERR_BYTES:].replace(mask, b"[key]")
+        text = err[-STDERR_BYTES:].decode("utf-8", "backslashreplace")
         return "\n".join(map(safe, text.split("\n"))).strip("\n")
 
     def _no_answer(self, why: Signal, clause: str) -> NoAnswer:
