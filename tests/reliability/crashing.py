@@ -26,6 +26,7 @@ class Scene:
         self.folder.mkdir()
         self.verb = verb
         self.world = World(self.folder, mode)
+        self._audited: set[object] = set()
         if verb == "first":
             self.world.ledger.unlink()
             (self.folder / "backups").mkdir()
@@ -87,8 +88,14 @@ class Scene:
         with closing(ledger):
             settled = reconcile(ledger, self.world.target_of, clock, 0.0)
             assert settled.left == []
-            entry, report = ledger.by_job(crash_child.JOB), ledger.verify()
-        assert report.ok, report.problems
+            entry = ledger.by_job(crash_child.JOB)
+            # The same ledger, settled in the same way at the same hour, is the same bytes: they are audited once.
+            book = disk.digest({name: data for name, data in state.items() if name.startswith("book/")})
+            mark = (book, tuple((outcome.state, outcome.signal, outcome.detail) for outcome in settled.settled))
+            if mark not in self._audited:
+                report = ledger.verify()
+                assert report.ok, report.problems
+                self._audited.add(mark)
         with closing(sqlite3.connect(self.world.path)) as conn:
             assert conn.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
             left = dump_of(conn)
