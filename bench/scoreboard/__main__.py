@@ -3,6 +3,7 @@
 Each row is written as soon as it ended: an interrupted run keeps what it has measured. Exit 1 where one does not hold.
 """
 
+import signal
 import sys
 from datetime import UTC, datetime
 
@@ -15,6 +16,7 @@ def main(names: list[str]) -> int:
     except KeyError as unknown:
         print(f"{unknown} is no row; some of {', '.join(rows.BY_NAME)} were expected.", file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what runs is ended with us
     bodies.main()
     version, bad = running.version(), 0
     before = page.kept(page.PAGE.read_text(encoding="utf-8"))
