@@ -1,6 +1,6 @@
 """`python -m bench [--quick] [--only NAME] [--json]`: every figure, as one table.
 
-`--only peers` is a table of its own, of other people's clients; nothing else makes it.
+`--only peers` and `--only cut-files` are tables of their own, of other people's programs; nothing else makes them.
 """
 
 import argparse
@@ -29,16 +29,17 @@ ROOMS = {
     "rehearsals": "rehearsing",
     "drills": "drilling",
 }
+TABLES = {"peers": "peers", "cut-files": "cut_files"}
 
 
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     options.add_argument("--quick", action="store_true", help="few repetitions, smaller sizes: for a look")
-    options.add_argument("--only", choices=[*sorted(ROOMS), "peers"], help="one part")
+    options.add_argument("--only", choices=[*sorted(ROOMS), *TABLES], help="one part")
     options.add_argument("--json", action="store_true", help="machine-readable")
     wanted = options.parse_args()
-    if wanted.only == "peers":
-        print(import_module("bench.peers").table(wanted.quick))
+    if wanted.only in TABLES:
+        print(import_module(f"bench.{TABLES[wanted.only]}").table(wanted.quick))
         return 0
     rows: list[Row] = []
     for name, module in ROOMS.items():
