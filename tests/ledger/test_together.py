@@ -92,6 +92,8 @@ def killed_at_any_moment(path, seed):
             process = stack.enter_context(start("forever", path, f"t{turn}"))
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"
+            if not turn:  # once, an act is waited for: a busy machine does none in so short a time
+                said.append(process.stdout.readline().strip())
             time.sleep(dice.uniform(0, 0.15))
             process.kill()
             out, err = process.communicate()
@@ -103,7 +105,7 @@ def killed_at_any_moment(path, seed):
             assert len(ledger.in_state(State.STAGED) + ledger.in_state(State.APPLYING)) <= turn + 1
             assert {job for job in said if ledger.by_job(job) not in ledger.in_state(State.APPLIED)} == set()
             book_with(ledger, State.APPLIED)
-    assert said
+    assert said[0]
 
 
 def test_killed_while_it_is_made(tmp_path):
