@@ -1,6 +1,7 @@
 """A run: the tests are collected, what they reach is recorded where it is not known, and each mutant is tried."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TextIO
@@ -69,6 +70,8 @@ class Run:
         self.collected = len(self._items)
         folder = self._root / ".mutation"
         self._cache = Cache(folder, self._code, self._root / "tests", fresh=self._fresh)
+        for file in self._files:  # some are imported only when they are needed
+            import_module(".".join(Path(file).relative_to("src").with_suffix("").parts).removesuffix(".__init__"))
         functions = patching.living(self._code)  # before the pool hides what is loaded from the collector
         pool = Pool(session, self._width)
         recording = Recording(self._cache, session.items, self._code, self._said)
