@@ -18,7 +18,8 @@ def test_the_example_is_sound_with_advice(shell):
     said = shell.run("policy", "check", EXAMPLE)
     assert said.code == 0
     assert "advice    3  branches.main: one reviewer decides alone" in said.text
-    assert "sound, 1 point of advice" in said.text
+    assert "advice   16  reviewers.tests: a verdict from elsewhere counts for it unsigned" in said.text
+    assert "sound, 2 points of advice" in said.text
 
 
 def test_shared_capacity_does_not_decide_a_merge(shell):
