@@ -76,8 +76,7 @@ def project(tmp_path):
 def run(project, *options):
     report = project / "report.json"
     report.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "tests.mutation", "--root", str(project), "--json", str(report)]
-    command += ["--patience", "4", *options]
+    command = [sys.executable, "-m", "tests.mutation", "--root", str(project), "--json", str(report), *options]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert report.exists(), done.stderr
     return done.returncode, strictjson.loads(report.read_bytes()), done.stderr
