@@ -34,9 +34,8 @@ def leave_out(migrations: list[Any], name: str) -> None:
 
 
 def _stands(name: str, folder: Path) -> tuple[str, int]:
-    for file in ("schema.py", "patch_schema.py"):
-        lines = (folder / "src/endmark/ledger" / file).read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, 1):
-            if f'"{name}"' in line:
-                return f"src/endmark/ledger/{file}", number
-    return "src/endmark/ledger/schema.py", 1
+    for file in sorted((folder / "src/endmark/ledger").glob("*.py")):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            if re.search(rf"\b{name}\b", line):
+                return f"src/endmark/ledger/{file.name}", number
+    raise ValueError(f"no module of the ledger spells the trigger {name}")
