@@ -10,8 +10,7 @@ from tests.support.world import work
 
 from endmark.apply_gate import Options
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.mariadb import MariadbTarget
-from endmark.effects.mariadb import target as session_module
+from endmark.effects.mariadb import MariadbTarget, judging
 from endmark.effects.mariadb.guard import Does, Judged
 from endmark.effects.target import Failed
 
@@ -24,7 +23,7 @@ RECEIPTS = (
 @pytest.fixture
 def blind(monkeypatch):
     """The words are not looked at: every statement is taken for one about rows."""
-    monkeypatch.setattr(session_module, "judge", lambda _text, _databases: Judged(Does.ROWS))
+    monkeypatch.setattr(judging, "judge", lambda _text, _databases: Judged(Does.ROWS))
 
 
 @pytest.mark.parametrize(
