@@ -1,5 +1,6 @@
 """The plain proxy: what it passes, what it keeps to one connection, and what it says when there is nothing to pass."""
 
+import asyncio
 import socket
 import ssl
 import threading
@@ -12,6 +13,7 @@ from tests.support import answers
 from tests.support.server import CHUNK_FIN, CHUNKED, CLOSE, LENGTH, RST, SHORT, STALL, Script, serving, sse_pieces
 
 from endmark.core import strictjson
+from endmark.drills.proxy.inbound import Inbound
 
 CALL = answers.chat_call()
 MODES = pytest.mark.parametrize("guard", [None, True], ids=["plain", "guard"])
@@ -281,6 +283,25 @@ def test_a_client_that_goes_cancels_its_request(guard):
         wait_for(lambda: not proxy.proxy.exchanges)
         hold.set()  # what the server sends now finds nobody
         assert server.closed.wait(10)
+
+
+@MODES
+def test_a_client_that_reads_late_leaves_a_connection_that_reads_on(guard, monkeypatch):
+    """The last bytes of an answer may wait for the client, when its connection above is free for the next one."""
+
+    def send(self, data):
+        sending(self, data)
+        self.pause_writing()  # what the event loop says while a slow client has not taken enough of it
+        asyncio.get_running_loop().call_soon(self.resume_writing)
+
+    sending = Inbound.send
+    monkeypatch.setattr(Inbound, "send", send)
+    script = Script(bytes(300_000), LENGTH, content_type="application/zip")
+    with serving(script) as server, proxying(server.url, guard=guard) as proxy, connect(proxy.url) as client:
+        client.settimeout(3)
+        for _ in range(3):
+            client.sendall(request("/files"))
+            assert len(read_answer(client).body) == 300_000
 
 
 @MODES

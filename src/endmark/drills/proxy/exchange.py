@@ -38,6 +38,11 @@ class Relay:
     def lost(self, why: str) -> None:
         """No more of the answer comes, or nobody wants it. May be told twice, and after the end."""
 
+    @property
+    def borrows(self) -> bool:
+        """Whether the next bytes are passed as they are, so that they may be lent."""
+        return type(self) is Relay
+
     def take(self, head: Answer | None, data: bytes, ending: Ending | None) -> None:
         """What one read brought, as in `Taker.answered`; the last call has an ending."""
         client = self._client
@@ -114,8 +119,8 @@ class Exchange:
         self._relay.paused(paused)
         self._held_up = paused
         self._moved = asyncio.get_running_loop().time()
-        if self._outbound is None or self._outbound.transport.is_closing():
-            return
+        if self._over or self._outbound is None or self._outbound.transport.is_closing():
+            return  # after the end it is another exchange's
         if paused:
             self._outbound.transport.pause_reading()
         else:
@@ -139,6 +144,14 @@ class Exchange:
                 self._proxy.log(f"our own fault: {type(fault).__name__}: {fault}")
                 self._client.reset_now()
                 self._drop()
+
+    def borrows(self) -> bool:
+        return self._relay.borrows and not self._over
+
+    def lent(self, data: memoryview) -> bool:
+        self._moved = asyncio.get_running_loop().time()
+        self._client.send(data)
+        return self._client.transport.get_write_buffer_size() > 0
 
     def failed(self, why: str) -> None:
         if self._over:

@@ -43,6 +43,11 @@ class Guard(Relay):
         self._over = False
         self._refused = False
 
+    @property
+    def borrows(self) -> bool:
+        """What is not judged; what came first is."""
+        return self._head is not None and self._judge is None and not (self._over or self._refused)
+
     def asked(self, body: bytes) -> None:
         if not self._may_be_judged or self._asked is None:
             return

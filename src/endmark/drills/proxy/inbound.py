@@ -173,9 +173,9 @@ class Inbound(asyncio.Protocol):
         self.head_sent = True
         self.sent = len(data)
         head = heads.write(b"HTTP/1.1 %d %b" % (answer.status, answer.reason), headers)
-        self.transport.write(head + self._frame(data) if data else head)
+        self.transport.write(b"".join((head, self._frame(data))) if data else head)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data: bytes | memoryview) -> None:
         """The next bytes of the body."""
         if not data:
             return
@@ -251,8 +251,8 @@ class Inbound(asyncio.Protocol):
             return
         self.answer(status, f"{detail}. Nothing was passed on.")
 
-    def _frame(self, data: bytes) -> bytes:
-        return b"%x\r\n%b\r\n" % (len(data), data) if self._framing is Framing.CHUNKED else data
+    def _frame(self, data: bytes | memoryview) -> bytes | memoryview:
+        return b"%x\r\n%b\r\n" % (len(data), bytes(data)) if self._framing is Framing.CHUNKED else data
 
     def _has_arrived(self) -> bool:
         if self.transport.get_write_buffer_size():

@@ -13,6 +13,7 @@ from endmark.drills.proxy.heads import Answer, Framing, Headers
 _KEPT = 32  # idle connections
 _KEPT_FOR = 4.0  # seconds; many servers close theirs after 5, and one that closes as it is asked costs an answer
 _READ = 96 * 1024  # bytes at a time; larger ones make the allocator ask the system each time
+_LENT = 512 * 1024  # bytes at a time, where none are copied
 _NO_BODY = (204, 304)
 
 
@@ -45,6 +46,12 @@ class Taker(Protocol):
     def answered(self, head: Answer | None, data: bytes, ending: Ending | None) -> None:
         """What one read brought: the head if it came, the next bytes of the body, and the end if that was it."""
 
+    def borrows(self) -> bool:
+        """Whether the next bytes of the body may be lent: they are passed on as they are, and looked at by nobody."""
+
+    def lent(self, data: memoryview) -> bool:
+        """The next bytes of the body, good until this returns. True where they were kept all the same."""
+
     def failed(self, why: str) -> None:
         """The connection ended before any head came."""
 
@@ -74,6 +81,8 @@ class Outbound(asyncio.BufferedProtocol):
         self._may_be_kept = False
         self._surplus = False  # the server went on after the end of its answer
         self._closed = False
+        self._left = 0  # bytes of a declared length that are still to come
+        self._unparsed = False  # the parser has not seen all of this body
 
     # --- asked by the exchange
 
@@ -83,6 +92,7 @@ class Outbound(asyncio.BufferedProtocol):
         self._headers, self._parts = [], []  # trailers are no headers of the next answer
         self._head = self._fresh = None
         self._complete = self._asked_all = False
+        self._left = 0
 
     def asked_all(self) -> None:
         """The request has been written to its end."""
@@ -104,6 +114,9 @@ class Outbound(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         if self._taker is None:  # nothing was asked
             self.transport.abort()
+            return
+        if self._left > 0 and (self._unparsed or self._taker.borrows()):
+            self._lend(self._taker, nbytes)
             return
         try:
             self._parser.feed_data(self._room[:nbytes])
@@ -176,17 +189,38 @@ class Outbound(asyncio.BufferedProtocol):
         )
         if framing is Framing.NONE:
             self._complete = True
+        elif framing is Framing.LENGTH:
+            self._left = length or 0
+            self._may_be_kept = self._parser.should_keep_alive()
 
     def on_body(self, body: bytes) -> None:
         self._surplus = self._surplus or self._is(Framing.NONE)  # bytes where none belong are passed to nobody
         if not self._surplus:
             self._parts.append(body)
+            self._left -= len(body)
 
     def on_message_complete(self) -> None:
         self._complete = self._complete or self._status >= 200
         self._may_be_kept = self._parser.should_keep_alive()  # the parser knows it now, and later no more
 
     # --- the rest
+
+    def _lend(self, taker: Taker, nbytes: int) -> None:
+        """The body of a declared length, past the parser: it would only count."""
+        self._unparsed = True
+        mine = min(nbytes, self._left)
+        self._left -= mine
+        data = self._room[:mine]
+        if self._left:
+            if not taker.borrows():
+                taker.answered(None, bytes(data), None)
+            elif taker.lent(data) or len(self._room) < _LENT:
+                self._room = memoryview(bytearray(_LENT))
+            return
+        self._complete, self._surplus, self._unparsed = True, mine < nbytes, False
+        self._parser = httptools.HttpResponseParser(self)  # the old one still waits for what it was not shown
+        self._parts = [bytes(data)]
+        self._hand_over(Ending.LENGTH_MET)
 
     def _is(self, framing: Framing) -> bool:
         return self._head is not None and self._head.framing is framing
