@@ -28,6 +28,7 @@ ROOMS = {
     "postgres": "postgres",
     "rehearsals": "rehearsing",
     "drills": "drilling",
+    "service": "service",
 }
 TABLES = {"peers": "peers", "cut-files": "cut_files"}
 

@@ -32,6 +32,21 @@ def test_in_state(ledger):
     assert ledger.in_state(State.STAGED, "c") == []
 
 
+@pytest.mark.parametrize("state", [None, State.STAGED])
+@pytest.mark.parametrize(
+    "wanted", [(), ("a",), ("a", "c"), ("b", "nobody"), tuple("abc"), tuple(f"t{n}" for n in range(40)) + ("b",)]
+)
+def test_pages_of_several_targets(ledger, state, wanted):
+    for number in range(12):
+        ledger.record(a_plan(job_id=f"job-{number}", target="abcd"[number % 4]), NOW, body=None)
+    expected = [f"job-{number}" for number in range(11, -1, -1) if "abcd"[number % 4] in wanted]
+    seen, before = [], None
+    while found := ledger.page(2, before, state, wanted):
+        seen += [entry.job_id for entry in found]
+        before = found[-1].attempt_id
+    assert seen == expected
+
+
 def test_pages(ledger):
     entries = [book_with(ledger, state, target=t) for t in "abc" for state in (State.STAGED, State.FAILED)]
     newest = entries[::-1]

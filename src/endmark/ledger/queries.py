@@ -29,6 +29,8 @@ _NEWEST = 2**63 - 1
 _STATES = {word.value: word.value for kind in (State, Review, Decision) for word in kind}
 _Value = TypeVar("_Value")
 
+_TOGETHER = 16  # targets that one question looks for one by one; SQLite joins 500 parts at most
+
 
 class Queries:
     """What can be asked of an open ledger. Each method raises `CannotTry` when it cannot be read."""
@@ -93,11 +95,14 @@ class Queries:
         if before is not None:
             found = self.ask(lambda row: int(row[0]), "SELECT n FROM attempts WHERE attempt_id = ?", before)
             first = found[0] if found else 0
-        if state is None and target is not None:  # the index has them by state: the newest of each, then of those
-            each = "SELECT n FROM (SELECT n FROM attempts WHERE target = ? AND state = ? AND n < ? {}) AS {}"
+        targets = (target,) if isinstance(target, str) else target
+        if targets is not None and 0 < len(targets) <= _TOGETHER and (state is None or len(targets) > 1):
+            # The index has them by target and state: the newest of each, then of those.
+            pairs = tuple(itertools.product(targets, _KEPT if state is None else (state.value,)))
+            each = "SELECT n FROM (SELECT n FROM attempts WHERE target = ? AND state = ? AND n < ? {}) AS part{}"
             newest = "ORDER BY n DESC LIMIT ?"
-            among = " UNION ALL ".join(each.format(newest, word) for word in _KEPT)
-            values = tuple(itertools.chain.from_iterable((target, word, first, limit) for word in _KEPT))
+            among = " UNION ALL ".join(each.format(newest, number) for number, _ in enumerate(pairs))
+            values = tuple(itertools.chain.from_iterable((*pair, first, limit) for pair in pairs))
             return self.ask(entry_of, f"{_SELECT}WHERE n IN ({among}) {newest}", *values, limit)
         where, names = _where(state, target)
         return self.ask(entry_of, f"{_SELECT}WHERE {where} AND n < ? ORDER BY n DESC LIMIT ?", *names, first, limit)

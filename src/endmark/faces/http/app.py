@@ -69,17 +69,17 @@ def _described(app: FastAPI) -> dict[str, Any]:
         found = FastAPI.openapi(app)
         for path in found["paths"].values():
             for method in path.values():
-                method["responses"].pop("422", None) if "422" not in _own(method) else None
-        found.setdefault("components", {})["securitySchemes"] = openapi.SECURITY
+                _only_ours(method["responses"])
+        found["components"] = {"securitySchemes": openapi.SECURITY}
         app.openapi_schema = found
     return app.openapi_schema
 
 
-def _own(method: dict[str, Any]) -> set[str]:
-    """The statuses whose answers we describe ourselves."""
-    return {
-        status for status, said in method["responses"].items() if "application/problem+json" in said.get("content", {})
-    }
+def _only_ours(responses: dict[str, Any]) -> None:
+    """FastAPI adds answers by itself: for what it validates, which is nothing here, and a 200 without content."""
+    responses.get("422", {}).get("content", {}).pop("application/json", None)
+    for status in [status for status, said in responses.items() if not said.get("content")]:
+        del responses[status]
 
 
 async def _problem(request: Request, fault: Exception) -> Response:

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 import msgspec
 from starlette.requests import Request
-from starlette.types import Receive
 
 from endmark.core.mc1 import HEADER_MAX
 from endmark.core.refusal import Refused, Signal
 from endmark.faces.http.limits import Room
+from endmark.faces.http.protocol import UNREAD
 from endmark.faces.http.settings import Settings
 from endmark.sources import coding
 
@@ -40,11 +40,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(request: Request, settings: Settings, room: Room) -> Body:
     """H1: all of the body, decoded. Raises Problem for want of room, and nothing else."""
-    return await read_from(request.receive, request.headers, settings, room)
-
-
-async def read_from(receive: Receive, headers: object, settings: Settings, room: Room) -> Body:
-    get = headers.get  # type: ignore[attr-defined]  # starlette's Headers
+    get = request.headers.get
     expected = int(declared) if (declared := get("content-length")) is not None else None
     cap = settings.max_body + HEADER_MAX
     if expected is not None and expected > cap:  # H3: not a byte of it is read
@@ -52,7 +48,7 @@ async def read_from(receive: Receive, headers: object, settings: Settings, room:
     if expected is not None:
         room.take(expected)
     try:
-        raw, refused, listening = await _pieces(receive, expected, cap, settings, room)
+        raw, refused, listening = await _pieces(request, expected, cap, settings, room)
     except TimeoutError:  # only where nothing had come yet
         raw, refused, listening = b"", _idle(0, expected), True
     if refused is None:
@@ -69,7 +65,7 @@ async def read_from(receive: Receive, headers: object, settings: Settings, room:
 
 
 async def _pieces(
-    receive: Receive, expected: int | None, cap: int, settings: Settings, room: Room
+    request: Request, expected: int | None, cap: int, settings: Settings, room: Room
 ) -> tuple[bytes, Refused | None, bool]:
     parts: list[bytes] = []
     received = 0
@@ -78,9 +74,11 @@ async def _pieces(
     try:
         async with asyncio.timeout(settings.idle_timeout) as patience:
             while True:  # H2: what is no HTTP ends the connection here
-                message = await receive()
+                message = await request.receive()
                 if message["type"] == "http.disconnect":
-                    return b"".join(parts), _cut(received, expected), False
+                    parts += request.scope.get("state", {}).get(UNREAD, ())
+                    raw = b"".join(parts)
+                    return raw, _cut(len(raw), expected), False
                 piece = message.get("body", b"")
                 if piece:
                     received += len(piece)

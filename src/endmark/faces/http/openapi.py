@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from starlette.responses import Response
+
 _OUTCOME = {
     "version": 1,
     "attempt_id": "att_01jd9y0t5v8k3m6q2r7w4x1z9c",
@@ -113,6 +115,7 @@ def _route(summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]
     return {
         "summary": summary,
         "response_model": None,
+        "response_class": Response,
         "openapi_extra": {"responses": answers, "security": [{}, {"token": []}], **more},
     }
 
@@ -189,11 +192,13 @@ _STATUS = {"type": "object", "required": ["status"], "properties": {"status": _T
 HEALTH: dict[str, Any] = {
     "summary": "The process lives",
     "response_model": None,
+    "response_class": Response,
     "openapi_extra": {"responses": {"200": _json("it does", _STATUS, {"status": "alive"})}},
 }
 READY: dict[str, Any] = {
     "summary": "The ledger, its writer, the worker and every target can be used",
     "response_model": None,
+    "response_class": Response,
     "openapi_extra": {
         "responses": {
             "200": _json("all of it", _STATUS, {"status": "ready"}),

@@ -10,6 +10,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 HEAD_MAX = 64 * 1024  # H24: bytes of a line and its header fields; of trailer fields the same again
 
 
+UNREAD = "unread"  # in the state of a request: pieces of its body that stood ready when the client had gone
+
+
 class Guarded(HttpToolsProtocol):
     """H23: one connection. `head_seconds`: how long a head may take, and a new connection may say nothing."""
 
@@ -21,6 +24,7 @@ class Guarded(HttpToolsProtocol):
         self._in_head = True
         self._head = 0
         self._fields = 0
+        self._unread: list[bytes] = []
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -28,6 +32,9 @@ class Guarded(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None:  # what nobody has taken yet arrived all the same, and is counted
+            self._unread.append(bytes(cycle.body))
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -54,6 +61,7 @@ class Guarded(HttpToolsProtocol):
         self._disarm()
         self._in_head, self._head, self._fields = False, 0, 0
         super().on_headers_complete()
+        self._unread = self.scope["state"][UNREAD] = []
 
     def _arm(self) -> None:
         self._timer = self.loop.call_later(self.head_seconds, self._too_slow)

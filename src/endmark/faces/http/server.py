@@ -22,6 +22,7 @@ from endmark.ledger.book import Ledger
 from endmark.ledger.tokens import Tokens
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_BACKLOG = 2048  # connections that wait to be taken
 _KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
 
 
@@ -92,8 +93,20 @@ def address_of(listener: socket.socket) -> str:
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. Raises CannotTry where there cannot be one."""
     try:
-        family, _, _, _, where = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        listener = socket.create_server(where[:2], family=family, backlog=2048)
+        family, kind, number, _, where = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP, flags=socket.AI_PASSIVE
+        )[0]
+        # The protocol's number is said, for asyncio sends without delay only where it reads it; create_server says 0.
+        listener = socket.socket(family, kind, number)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(where)
+            listener.listen(_BACKLOG)
+        except BaseException:
+            listener.close()
+            raise
     except OSError as fault:
         raise CannotTry(f"cannot listen on {host} port {port}: {fault.strerror or fault}. Nothing was done.") from None
     listener.setblocking(False)

@@ -1,0 +1,171 @@
+"""Every route by every kind of token. A route without its row here fails."""
+
+import pytest
+from tests.support.service import answer_in, envelope, everything, served
+
+from endmark.core.refusal import CannotTry
+from endmark.faces.http.limits import Buckets
+from endmark.ledger.book import Ledger
+from endmark.ledger.tokens import Tokens
+
+SCOPES = ("submit", "review", "approve", "admin")
+OPEN, ANY = None, ("submit", "review", "approve", "admin")
+# (method, route): which scopes it takes, and what a call that may is answered with here.
+ROUTES = {
+    ("POST", "/v1/jobs"): (("submit",), 422),
+    ("GET", "/v1/jobs"): (ANY, 200),
+    ("GET", "/v1/jobs/{id}"): (ANY, 200),
+    ("GET", "/v1/jobs/{id}/events"): (ANY, 200),
+    ("POST", "/v1/jobs/{id}/approve"): (("approve",), 200),
+    ("POST", "/v1/jobs/{id}/decline"): (("approve",), 200),
+    ("POST", "/v1/jobs/{id}/revert"): (("submit", "approve"), 409),
+    ("GET", "/v1/targets"): (ANY, 200),
+    ("GET", "/healthz"): (OPEN, 200),
+    ("GET", "/readyz"): (OPEN, 200),
+    ("GET", "/openapi.json"): (OPEN, 200),
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("access")) as found:
+        found.submit(envelope("done"))
+        found.ask("POST", "/v1/jobs/done/decline")
+        found.secrets = {scope: found.make_token(scope, scope) for scope in SCOPES}
+        found.secrets |= {
+            "for another target": found.make_token("elsewhere", *SCOPES[:3], targets=("other",)),
+            "for this target": found.make_token("here", *SCOPES[:3], targets=("prod",)),
+            "revoked": found.make_token("revoked", *SCOPES),
+            "unknown": "emk_" + "A" * 43,
+            "no token of ours": "secret",
+        }
+        with Ledger.open(found.folder / "ledger.db", create=False) as ledger:
+            Tokens(ledger).revoke("revoked", found.service.clock())
+        found.service.keyring.look_for_any(found.service.ledger)
+        yield found
+
+
+def call(site, method, route, token):
+    path = route.replace("{id}", "done") + ("?target=prod" if (method, route) == ("POST", "/v1/jobs") else "")
+    return site.ask(method, path, b"" if method == "POST" else None, token=token)
+
+
+def test_every_route_has_its_row(site):
+    described = site.ask("GET", "/openapi.json").json["paths"]
+    found = {(method.upper(), path) for path, methods in described.items() for method in methods}
+    assert found | {("GET", "/openapi.json")} == set(ROUTES)
+
+
+@pytest.mark.parametrize(("method", "route"), ROUTES, ids=lambda word: word)
+def test_who_may(site, method, route):
+    """H13 H14 H15"""
+    wanted, status = ROUTES[method, route]
+    attempts = len(site.attempts())
+    site.service.limits._wrong._left.clear()
+    for kind, secret in {**site.secrets, "none": None}.items():
+        said = call(site, method, route, secret)
+        if wanted is OPEN:
+            expected = status
+        elif kind in ("none", "unknown", "revoked", "no token of ours"):
+            expected = 401
+        elif kind == "for another target":
+            expected = 404 if "{id}" in route else 403 if (method, route) == ("POST", "/v1/jobs") else status
+        else:
+            expected = status if kind in (*wanted, "admin", "for this target") else 403
+        assert said.status == expected, kind
+        if expected in (401, 403):
+            assert said.headers["www-authenticate"].startswith('Bearer realm="endmark"')  # H11
+            assert said.json["signal"] == {401: "unauthorized", 403: "forbidden"}[expected]
+            assert secret is None or secret not in str(said)
+    recorded = len(site.attempts()) - attempts
+    assert recorded == (3 if (method, route) == ("POST", "/v1/jobs") else 0)
+
+
+def test_a_list_shows_only_what_a_token_reaches(site):
+    """H14"""
+    mine = site.ask("GET", "/v1/jobs?limit=500", token=site.secrets["for this target"]).json["jobs"]
+    none = site.ask("GET", "/v1/jobs?limit=500", token=site.secrets["for another target"]).json["jobs"]
+    names = site.ask("GET", "/v1/targets", token=site.secrets["for another target"]).json["targets"]
+    assert (bool(mine), none, [target["name"] for target in names]) == (True, [], ["other"])
+
+
+def test_nobody_approves_what_came_under_the_same_name(site):
+    """H16"""
+    secret = site.make_token("both", "submit", "approve")
+    site.submit(envelope("own"), token=secret)
+    said = site.ask("POST", "/v1/jobs/own/approve", b"", token=secret)
+    assert (said.status, said.json["signal"]) == (503, "could-not-try")
+    assert "both submitted it" in said.json["detail"]
+    assert site.ask("GET", "/v1/jobs/own", token=secret).json["state"] == "staged"
+    assert site.ask("POST", "/v1/jobs/own/approve", b"", token=site.secrets["approve"]).json["state"] == "approved"
+
+
+def test_a_revoked_token_counts_no_more(site):
+    """H18"""
+    secret = site.make_token("soon", "submit")
+    assert site.ask("GET", "/v1/jobs", token=secret).status == 200
+    with Ledger.open(site.folder / "ledger.db", create=False) as ledger:
+        Tokens(ledger).revoke("soon", site.service.clock())
+    site.service.keyring._known.clear()  # as after two seconds
+    assert site.ask("GET", "/v1/jobs", token=secret).status == 401
+
+
+def test_a_token_is_kept_as_its_digest_alone(site):
+    """H12"""
+    for path in site.folder.glob("ledger.db*"):
+        raw = path.read_bytes()
+        for secret in site.secrets.values():
+            assert secret.encode() not in raw or secret == "secret"
+
+
+def test_a_name_is_used_once(site):
+    """H15"""
+    with pytest.raises(CannotTry, match="there was a token called submit already"):
+        site.make_token("submit", "submit")
+
+
+HEADERS = {
+    "a name that leads here": ("Host: evil.example:80",),
+    "a page from elsewhere": ("Origin: http://evil.example",),
+    "a page from elsewhere that hides it": ("Sec-Fetch-Site: cross-site",),
+}
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_without_tokens_no_page_from_elsewhere_is_served(tmp_path, name):
+    """H17"""
+    with served(tmp_path) as site:
+        fields = [*HEADERS[name], "Connection: close"]
+        if "Host" not in fields[0]:
+            fields.insert(0, f"Host: 127.0.0.1:{site.address[1]}")
+        head = "".join(f"{line}\r\n" for line in ("GET /v1/jobs HTTP/1.1", *fields, ""))
+        with site.connect() as wire:
+            wire.sendall(head.encode())
+            assert answer_in(everything(wire)).status == 403
+
+
+def test_limits_are_kept(tmp_path):
+    """H19 H20 H21 H22"""
+    with served(tmp_path, rate=0.001, burst=3, max_uploads=1, max_in_flight=1000, max_watchers=1) as site:
+        assert [site.ask("GET", "/v1/jobs").status for _ in range(4)] == [200, 200, 200, 429]
+        assert int(site.ask("GET", "/v1/jobs").headers["retry-after"]) >= 1
+        site.service.limits._requests = Buckets(1e6, 10**6, site.service.limits.clock)
+        attempts = site.attempts()
+        assert site.submit(b"x" * 2000).json["signal"] == "busy"
+        with site.connect() as wire:
+            wire.sendall(site.head("POST", "/v1/jobs?target=prod", "Content-Length: 10", "Expect: 100-continue"))
+            assert wire.recv(100).startswith(b"HTTP/1.1 100")
+            assert site.submit(b"x").status == 503
+            assert site.attempts() == attempts
+        site.until(lambda: site.service.limits.uploads == 0)
+        site.service.limits.watchers = 1
+        site.submit(envelope("w"))
+        assert site.ask("GET", "/v1/jobs/w?wait=1").status == 503
+        wrong = [site.ask("GET", "/v1/jobs", token="emk_" + "B" * 43).status for _ in range(22)]
+        assert (wrong[0], wrong[-1]) == (401, 429)
+
+
+def test_too_many_connections_are_told(tmp_path):
+    """H25"""
+    with served(tmp_path, max_connections=2) as site, site.connect(), site.connect():
+        assert site.ask("GET", "/healthz").status == 503

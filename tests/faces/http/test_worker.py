@@ -1,0 +1,104 @@
+"""The worker and the end of the service: what is begun is finished, what cannot be tried is tried again."""
+
+import threading
+
+import pytest
+from tests.support.service import answer_in, envelope, everything, served
+from tests.support.world import FOREVER, query
+
+from endmark.core.refusal import CannotTry
+from endmark.effects.sqlite import SqliteTarget
+from endmark.faces.worker import embedded
+from endmark.faces.worker.work import places_by_identity, run_job
+from endmark.ledger.book import Ledger
+
+OURS = ("endmark-worker", "endmark-apply", "endmark-rehearse", "endmark-ledger", "endmark-http")
+
+
+def state(site, job):
+    return site.ask("GET", f"/v1/jobs/{job}").json["state"]
+
+
+def test_a_target_out_of_reach_is_tried_again_and_then_left(tmp_path, monkeypatch):
+    """H27"""
+    monkeypatch.setattr(embedded, "_FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(embedded, "LOOKS_EVERY", 0.02)
+    tries = []
+    real = SqliteTarget.open
+
+    def away(target):
+        tries.append(target)
+        raise CannotTry("the target is away")
+
+    with served(tmp_path, worker=True) as site:
+        monkeypatch.setattr(SqliteTarget, "open", away)
+        site.submit(envelope("away"), target="auto")
+        with Ledger.open(tmp_path / "ledger.db", create=False) as ledger:
+            attempt = ledger.page(1)[0].attempt_id
+            site.until(lambda: any(event.event == "parked" for event in ledger.events(attempt)))
+        assert len(tries) == embedded.TRIES
+        monkeypatch.setattr(SqliteTarget, "open", real)
+        assert state(site, "away") == "staged"
+    with served(tmp_path, worker=True) as site:  # the next start begins anew
+        site.until(lambda: state(site, "away") == "applied")
+
+
+def test_one_job_can_be_run_by_anybody_any_number_of_times(tmp_path):
+    """H26"""
+    with served(tmp_path) as site:
+        for job, target in (("staged", "prod"), ("free", "auto")):
+            site.submit(envelope(job), target=target)
+        config, place_of = site.service.config, places_by_identity(site.service.places)
+        left = run_job(config, place_of, "staged")
+        assert (left.ran, left.outcome.state) == (False, "staged")
+        done = [run_job(config, place_of, "free") for _ in range(2)]
+        assert [(one.ran, one.outcome.state) for one in done] == [(True, "applied"), (False, "applied")]
+        with pytest.raises(CannotTry):
+            run_job(config, place_of, "nothing")
+        nowhere = run_job(config, lambda _identity: None, "staged")
+        assert (nowhere.ran, nowhere.outcome.state) == (False, "staged")
+
+
+def test_a_job_that_was_held_back_is_not_applied_where_review_was_wanted_then(tmp_path):
+    """H26: a target that wants no review now took the job when it did."""
+    with served(tmp_path) as site:
+        site.submit(envelope("old"))
+        config = site.service.config
+        loose = site.service.config.targets["prod"]
+        loose.review = "none"
+        place = config.served("prod")
+        left = run_job(config, lambda _identity: place, "old")
+        assert (place.review, left.ran, left.outcome.state) == ("none", False, "staged")
+
+
+def test_what_is_being_sent_when_the_service_ends_is_taken(tmp_path):
+    """H32"""
+    raw = envelope("last")
+    with served(tmp_path) as site:
+        wire = site.connect()
+        watcher = site.connect()
+        site.submit(envelope("watched"))
+        watcher.sendall(site.head("GET", "/v1/jobs/watched?wait=30"))
+        wire.sendall(site.head("POST", "/v1/jobs?target=prod", f"Content-Length: {len(raw)}") + raw[:100])
+        site.until(lambda: site.service.limits.in_flight > 0 and site.service.limits.watchers == 1)
+        site.server.should_exit = True
+        assert answer_in(everything(watcher)).json["state"] == "staged"
+        wire.sendall(raw[100:])
+        assert answer_in(everything(wire)).status == 202
+        wire.close()
+        watcher.close()
+    assert [state for state, _, _ in site.attempts()] == ["staged", "staged"]
+
+
+def test_what_runs_too_long_at_the_end_is_rolled_back(tmp_path):
+    """H33"""
+    with served(tmp_path, worker=True, drain_timeout=0.3) as site:
+        before = site.world()
+        site.submit(envelope("long", ["CREATE TABLE made (a)", FOREVER]), target="auto")
+        site.until(lambda: state(site, "long") == "applying")
+    assert [state for state, _, _ in site.attempts()] == ["failed"]
+    assert query(tmp_path / "auto.db", "SELECT name FROM sqlite_master WHERE name = 'made'") == []
+    assert {name: site.world()[name] for name in ("prod", "other")} == {
+        name: before[name] for name in ("prod", "other")
+    }
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith(OURS)]
