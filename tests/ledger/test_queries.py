@@ -10,6 +10,8 @@ from endmark.core.states import State
 from endmark.ledger.entry import stamp
 from endmark.ledger.ids import new_id
 
+MANY = (*(f"t{number}" for number in range(40)), "b")
+
 
 @pytest.fixture
 def ledger(path):
@@ -33,9 +35,7 @@ def test_in_state(ledger):
 
 
 @pytest.mark.parametrize("state", [None, State.STAGED])
-@pytest.mark.parametrize(
-    "wanted", [(), ("a",), ("a", "c"), ("b", "nobody"), tuple("abc"), tuple(f"t{n}" for n in range(40)) + ("b",)]
-)
+@pytest.mark.parametrize("wanted", [(), ("a",), ("a", "c"), ("b", "nobody"), tuple("abc"), MANY])
 def test_pages_of_several_targets(ledger, state, wanted):
     for number in range(12):
         ledger.record(a_plan(job_id=f"job-{number}", target="abcd"[number % 4]), NOW, body=None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 import msgspec
 from starlette.requests import Request
@@ -117,6 +118,7 @@ def check_local(request: Request) -> None:
         raise not_tried("forbidden", "A page from elsewhere asked. Nothing was done.", close=True)
 
 
+@lru_cache(1024)
 def is_loopback(host: str) -> bool:
     """Whether nobody but this machine reaches that host."""
     name = host.strip("[]").rstrip(".").lower()

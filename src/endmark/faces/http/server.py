@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from endmark.ledger.tokens import Tokens
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _BACKLOG = 2048  # connections that wait to be taken
+_TURN = 0.0005  # seconds that one thread may keep the interpreter from another that wants it
 _KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
 
 
@@ -81,6 +83,8 @@ class Server(uvicorn.Server):
 
     def run_to_its_end(self) -> None:
         """Serve until told to end."""
+        # SQLite lets go of the interpreter for each of an act's statements, and its writer then waits for the loop.
+        sys.setswitchinterval(_TURN)
         asyncio.run(self.serve([self.listener]))
 
 
