@@ -11,10 +11,12 @@ from endmark.apply_gate import Delivery, Options
 from endmark.core.refusal import CannotTry
 from endmark.effects.mariadb import clone
 from endmark.effects.mariadb.clone import PREFIX
+from endmark.effects.mariadb.lock import key_of
 
 
-def schemas():
-    return [row[0] for row in query(None, "SHOW DATABASES") if row[0].startswith(PREFIX)]
+def schemas(world):
+    """The scratch databases of this world's target; others on the same server have their own."""
+    return query(None, "SHOW DATABASES LIKE %s", f"{PREFIX}{key_of(world.name)}")
 
 
 def test_eleven_statements(world):
@@ -119,7 +121,7 @@ def test_what_cannot_be_undone_is_not_begun(world, statements, down, why):
     assert why in outcome.detail[:1].lower() + outcome.detail[1:]
     assert PREFIX not in outcome.detail
     assert world.dump(ours=True) == before
-    assert schemas() == []
+    assert schemas(world) == []
 
 
 ALONE = (

@@ -17,7 +17,7 @@ def look(case: Case) -> Iterator[Finding]:
         return
     yield well(FAMILY, "file", str(config.file))
     for name, table in config.targets.items():
-        if table.review == "none" and table.min_evidence == "bare":
+        if table.review in (None, "none") and table.min_evidence in (None, "bare"):
             said = "whatever is whole is applied at once, with no person and no seal"
             do = 'say review = "required", or min_evidence = "sealed", unless nothing in it matters'
             yield todo(FAMILY, f"targets.{name}", said, do)
