@@ -119,5 +119,9 @@ class CannotTry(Exception):
         self.detail = detail
 
 
+class NotYours(CannotTry):
+    """Somebody else has to do it: to wait helps nobody, another person does."""
+
+
 class NotThere(CannotTry):
     """What was named is not there: no such job, ledger, repository or branch. To wait for it helps nobody."""

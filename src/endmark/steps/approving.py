@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from endmark.core.refusal import CannotTry
+from endmark.core.refusal import NotYours
 from endmark.core.states import State
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, stamp
@@ -12,10 +12,10 @@ SELF_APPROVED = "self-approved"
 
 
 def check_person(options: Options, submitter: str | None, approver: str) -> None:
-    """Where the target wants two people, the second is not the first. Raises CannotTry."""
+    """Where the target wants two people, the second is not the first. Raises NotYours."""
     if options.other_approver and (submitter is None or _person(submitter) == _person(approver)):
         who = "nobody knows who submitted it" if submitter is None else f"{submitter} submitted it"
-        raise CannotTry(
+        raise NotYours(
             f'the target wants another approver than the submitter (approver = "other"), and {who}. '
             "Nothing was written; the job stays staged."
         )

@@ -94,7 +94,7 @@ def test_nobody_approves_what_came_under_the_same_name(site):
     secret = site.make_token("both", "submit", "approve")
     site.submit(envelope("own"), token=secret)
     said = site.ask("POST", "/v1/jobs/own/approve", b"", token=secret)
-    assert (said.status, said.json["signal"]) == (503, "could-not-try")
+    assert (said.status, said.json["signal"]) == (403, "forbidden")
     assert "both submitted it" in said.json["detail"]
     assert site.ask("GET", "/v1/jobs/own", token=secret).json["state"] == "staged"
     assert site.ask("POST", "/v1/jobs/own/approve", b"", token=site.secrets["approve"]).json["state"] == "approved"

@@ -12,7 +12,7 @@ import msgspec
 from endmark.core import mc1
 from endmark.core.decision import Next
 from endmark.core.outcome import Outcome, could_not_try, of_refusal
-from endmark.core.refusal import CannotTry, NotThere, Refused
+from endmark.core.refusal import CannotTry, NotThere, NotYours, Refused
 from endmark.faces.api import now
 from endmark.faces.cli import HELP
 from endmark.faces.interrupt import EXIT, Interrupts, Terminated
@@ -150,7 +150,7 @@ def _of_fault(fault: BaseException, ctx: click.Context) -> Outcome:
         said = _sentence(fault.detail) if isinstance(fault, CannotTry) else "Nothing was written."
         return not_tried("interrupted", f"{name} ended it. {said}", EXIT[name])
     if isinstance(fault, CannotTry):
-        onward = Next.ASK if isinstance(fault, NotThere) else Next.WAIT
+        onward = Next.ASK if isinstance(fault, NotThere | NotYours) else Next.WAIT
         return could_not_try(_sentence(fault.detail), at(), ctx.meta.get("job_id"), ctx.meta.get("target"), onward)
     if isinstance(fault, Misuse | files.Unreadable):
         return not_tried("usage", _sentence(str(fault)), 2)

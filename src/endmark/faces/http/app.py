@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 
 from endmark import __version__
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry, Refused
+from endmark.core.refusal import CannotTry, NotYours, Refused
 from endmark.faces.http import health, jobs, openapi
 from endmark.faces.http.problems import Problem, nack, not_tried
 from endmark.faces.http.service import Service
@@ -98,7 +98,7 @@ async def _problem(request: Request, fault: Exception) -> Response:
 
 async def _cannot_try(request: Request, fault: Exception) -> Response:
     detail = fault.detail if isinstance(fault, CannotTry) else str(fault)
-    return await _problem(request, not_tried("could-not-try", detail if detail.endswith(".") else f"{detail}."))
+    return await _problem(request, not_tried(word, detail if detail.endswith(".") else f"{detail}."))
 
 
 async def _refused(request: Request, fault: Exception) -> Response:
@@ -109,7 +109,7 @@ async def _refused(request: Request, fault: Exception) -> Response:
 
 async def _http(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, HTTPException)  # noqa: S101  # what it is registered for
-    word = {404: "not-found", 405: "method-not-allowed"}.get(fault.status_code, "usage")
+    word = "forbidden" if isinstance(fault, NotYours) else "could-not-try"
     return await _problem(request, not_tried(word, f"{fault.detail}. Nothing was done.", headers=fault.headers))
 
 
