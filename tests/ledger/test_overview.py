@@ -9,11 +9,11 @@ from tests.ledger.plans import NOW, ROADS, a_refusal, book_with, open_book, raw
 from tests.ledger.test_patches import DIFF, merged, passed
 from tests.support import ledgers
 
-from endmark.core.states import State
+from endmark.core.states import Decision, State
 from endmark.ledger import schema
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import COLUMNS, Entry
-from endmark.ledger.overview import attempts_named, counts, decisions_named
+from endmark.ledger.overview import attempts_named, counts, decisions_named, oldest, oldest_decisions
 from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.postgres import schema as postgres_schema
 
@@ -103,6 +103,18 @@ def test_a_decision_is_found_by_its_id_or_its_diff(ledger):
     assert decisions_named(ledger, done.decision_id[:8], 10) == [done]
     assert decisions_named(ledger, DIFF[:12], 10) == [done]
     assert decisions_named(ledger, "zzz", 10) == []
+
+
+def test_the_oldest_come_first_and_no_more_than_asked_for(ledger):
+    entries = [book_with(ledger, State.STAGED, target="shop") for _ in range(3)]
+    book_with(ledger, State.STAGED, target="other"), book_with(ledger, State.FAILED, target="shop")
+    assert oldest(ledger, State.STAGED, "shop", 10) == entries
+    assert oldest(ledger, State.STAGED, "shop", 2) == entries[:2]
+    assert oldest(ledger, State.APPLIED, "shop", 2) == []
+    found = [passed(PatchBook(ledger)) for _ in range(2)]
+    assert oldest_decisions(ledger, Decision.PASS, 10) == found
+    assert oldest_decisions(ledger, Decision.PASS, 1) == found[:1]
+    assert oldest_decisions(ledger, Decision.FAIL, 1) == []
 
 
 @pytest.mark.parametrize("name", ["ärger-1", "z\u0301", "\U0001f600-1", "a%b_c", "'; --"])

@@ -58,6 +58,14 @@ def test_pages(ledger):
                 found += page
                 last = page[-1].attempt_id
             assert found == expected
+    for targets in (("b",), ("a", "c"), ("a", "b", "c"), ("z", "a"), ()):
+        for state in (None, State.FAILED):
+            expected = [e for e in newest if e.target in targets and state in (None, e.state)]
+            found, last = [], None
+            while page := ledger.page(2, before=last, state=state, target=targets):
+                found += page
+                last = page[-1].attempt_id
+            assert found == expected
     assert ledger.page(10, before="att_none") == []
     assert ledger.page(0) == []
 

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from endmark.core.states import Decision, State
 from endmark.ledger.counting import COUNTS
 from endmark.ledger.entry import COLUMNS, Entry, entry_of
 from endmark.ledger.patch_entry import DECISION_COLUMNS, DecisionEntry, decision_of
@@ -49,6 +50,17 @@ def decisions_named(book: Queries, begins: str, limit: int) -> list[DecisionEntr
         rows = book.ask(decision_of, _DECISIONS + where, begins, _after(begins), limit)
         found |= {row.decision_id: row for row in rows}
     return sorted(found.values(), key=lambda row: (row.opened_at, row.decision_id), reverse=True)[:limit]
+
+
+def oldest(book: Queries, state: State, target: str, limit: int) -> list[Entry]:
+    """At most `limit` attempts for `target` (an identity) in `state`, oldest first. Raises CannotTry."""
+    where = "target = ? AND state = ? AND state <> 'received' ORDER BY n LIMIT ?"
+    return book.ask(entry_of, _ATTEMPTS + where, target, state.value, limit)
+
+
+def oldest_decisions(book: Queries, state: Decision, limit: int) -> list[DecisionEntry]:
+    """At most `limit` decisions in `state`, oldest first. Raises CannotTry."""
+    return book.ask(decision_of, _DECISIONS + "state = ? ORDER BY n LIMIT ?", state.value, limit)
 
 
 def _after(begins: str) -> str:
