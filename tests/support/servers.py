@@ -24,7 +24,7 @@ import pytest
 from endmark.core import strictjson
 
 _FOLDER = "_TEST_SERVERS"  # the environment's name for the folder that all workers share
-_GIVEN = {name: os.environ.get(f"ENDMARK_TEST_{name.upper()}") for name in ("postgres", "mariadb")}
+_GIVEN = {name: os.environ.get(f"ENDMARK_TEST_{name.upper()}") for name in ("postgres", "mariadb", "chromium")}
 _NOT_TESTED = "not tested: "
 
 

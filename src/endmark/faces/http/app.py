@@ -17,11 +17,14 @@ from endmark.core.refusal import CannotTry, NotYours, Refused
 from endmark.faces.http import health, jobs, openapi
 from endmark.faces.http.problems import Problem, nack, not_tried
 from endmark.faces.http.service import Service
+from endmark.faces.pages import problems
+from endmark.faces.pages import routes as pages
 
 # One line each; what a router needs is in the service.
 ROUTERS: tuple[Callable[[Service], APIRouter], ...] = (
     jobs.router,
     health.router,
+    pages.router,
 )
 
 _SAFE = {
@@ -91,6 +94,8 @@ async def _problem(request: Request, fault: Exception) -> Response:
             for key in ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
         }
         service.log("nack", status=fault.status, path=request.url.path, **facts)
+    if problems.wants_page(request):
+        return problems.as_page(request, fault)
     response = fault.response(request.url.path)
     response.headers.update(_SAFE)
     return response

@@ -30,6 +30,7 @@ from endmark.ledger.queries import with_revert
 
 INLINE = 64 * 1024  # bytes: what is no longer is proven faster than handed to another thread
 LONGEST_WAIT = 30.0  # seconds
+_REASON_MAX = 1000  # characters
 _STATES = {state.value: state for state in State if state is not State.RECEIVED}
 
 
@@ -111,8 +112,7 @@ def router(service: Service) -> APIRouter:
         identity = await service.allow(request, target=target)
         state = _state(asked.get("state"))
         limit = _number(asked.get("limit"), 50, 1, 500, "limit")
-        names = identity.targets if target is None else (target,)
-        targets = None if names is None else tuple(service.place(name).target.identity for name in names)
+        targets = identities(service, identity, target)
         cursor = asked.get("cursor")
 
         def page(ledger: Ledger) -> list[Entry]:
@@ -128,14 +128,14 @@ def router(service: Service) -> APIRouter:
     async def job(request: Request, id: str) -> Response:
         identity = await service.allow(request)
         wait = _seconds(request.query_params.get("wait"))
-        entry = await _visible(service, identity, id)
+        entry = await visible(service, identity, id)
         outcome = outcome_of(entry) if wait is None else await progress.waited(service, entry, wait)
         return answer(outcome, 200)
 
     @routes.get("/v1/jobs/{id}/events", **openapi.EVENTS)
     async def events(request: Request, id: str) -> Response:
         identity = await service.allow(request)
-        entry = await _visible(service, identity, id)
+        entry = await visible(service, identity, id)
         last = request.headers.get("last-event-id", "0")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
         stream = progress.events(service, entry.attempt_id, after)
@@ -143,35 +143,17 @@ def router(service: Service) -> APIRouter:
 
     @routes.post("/v1/jobs/{id}/approve", **openapi.APPROVE)
     async def approve(request: Request, id: str) -> Response:
-        identity, entry, place = await _theirs(service, request, id)
-        shown = request.query_params.get("fingerprint")
-        if shown is not None and not plan.HEX64.fullmatch(shown):
-            raise not_tried("usage", "fingerprint is not 64 lower-case hex digits. Nothing was done.")
-        options = place.options
-        if identity.name != LOCAL:  # H16: names are worth something here
-            options = msgspec.structs.replace(options, other_approver=True)
-
-        def act(gate: Gate) -> Outcome:
-            return gate.doing.let_pass(entry.attempt_id, gate.target(place.target), options, identity.name, shown)
-
-        return await _acted(service, place, act)
+        outcome = await let_pass(service, request, id, request.query_params.get("fingerprint"))
+        return _answered(outcome, 200)
 
     @routes.post("/v1/jobs/{id}/decline", **openapi.DECLINE)
     async def decline(request: Request, id: str) -> Response:
-        identity, entry, _ = await _theirs(service, request, id)
-        reason = (request.query_params.get("reason") or "")[:1000]
-        return await _acted(service, None, lambda gate: gate.doing.decline(entry.attempt_id, identity.name, reason))
+        outcome = await turn_down(service, request, id, request.query_params.get("reason") or "")
+        return _answered(outcome, 200)
 
     @routes.post("/v1/jobs/{id}/revert", **openapi.REVERT)
     async def revert(request: Request, id: str) -> Response:
-        identity = await service.allow(request, "submit", "approve")
-        entry = await _visible(service, identity, id)
-        place = _place(service, entry)
-
-        def act(gate: Gate) -> Outcome:
-            return gate.doing.stage_revert(entry.job_id or id, gate.target(place.target), identity.name)
-
-        return await _acted(service, place, act, created=True)
+        return _answered(await undo(service, request, id), 202)
 
     @routes.get("/v1/targets", **openapi.TARGETS)
     async def targets(request: Request) -> Response:
@@ -182,7 +164,48 @@ def router(service: Service) -> APIRouter:
     return routes
 
 
-async def _visible(service: Service, identity: Identity, name: str) -> Entry:
+def identities(service: Service, identity: Identity, target: str | None) -> tuple[str, ...] | None:
+    """What the book calls the target of this name, or all that whoever asks may see; None for any. Raises Problem."""
+    names = identity.targets if target is None else (target,)
+    return None if names is None else tuple(service.place(name).target.identity for name in names)
+
+
+async def let_pass(service: Service, request: Request, name: str, shown: str | None) -> Outcome:
+    """Approve a job for whoever asks; `shown` is the schema they saw. For every door. Raises Problem and CannotTry."""
+    identity, entry, place = await _theirs(service, request, name)
+    if shown is not None and not plan.HEX64.fullmatch(shown):
+        raise not_tried("usage", "fingerprint is not 64 lower-case hex digits. Nothing was done.")
+    options = place.options
+    if identity.name != LOCAL:  # H16: names are worth something here
+        options = msgspec.structs.replace(options, other_approver=True)
+
+    def act(gate: Gate) -> Outcome:
+        return gate.doing.let_pass(entry.attempt_id, gate.target(place.target), options, identity.name, shown)
+
+    return await _acted(service, place, act)
+
+
+async def turn_down(service: Service, request: Request, name: str, reason: str) -> Outcome:
+    """Decline a job for whoever asks. For every door. Raises Problem and CannotTry."""
+    identity, entry, _ = await _theirs(service, request, name)
+    return await _acted(
+        service, None, lambda gate: gate.doing.decline(entry.attempt_id, identity.name, reason[:_REASON_MAX])
+    )
+
+
+async def undo(service: Service, request: Request, name: str) -> Outcome:
+    """Stage the job that undoes one, for whoever asks. For every door. Raises Problem and CannotTry."""
+    identity = await service.allow(request, "submit", "approve")
+    entry = await visible(service, identity, name)
+    place = _place(service, entry)
+
+    def act(gate: Gate) -> Outcome:
+        return gate.doing.stage_revert(entry.job_id or name, gate.target(place.target), identity.name)
+
+    return await _acted(service, place, act)
+
+
+async def visible(service: Service, identity: Identity, name: str) -> Entry:
     """The attempt of this id, where whoever asks may see it. Raises Problem: what they may not see is not there."""
     entry = await service.read(lambda ledger: progress.entry_in(ledger, name))
     if entry is not None and identity.targets is not None:
@@ -197,7 +220,7 @@ async def _visible(service: Service, identity: Identity, name: str) -> Entry:
 async def _theirs(service: Service, request: Request, name: str) -> tuple[Identity, Entry, Place]:
     """A job that whoever asks may approve or decline. Raises Problem."""
     identity = await service.allow(request, "approve")
-    entry = await _visible(service, identity, name)
+    entry = await visible(service, identity, name)
     return identity, entry, _place(service, entry)
 
 
@@ -208,9 +231,7 @@ def _place(service: Service, entry: Entry) -> Place:
     return place
 
 
-async def _acted(
-    service: Service, place: Place | None, act: Callable[[Gate], Outcome], created: bool = False
-) -> Response:
+async def _acted(service: Service, place: Place | None, act: Callable[[Gate], Outcome]) -> Outcome:
     try:
         outcome = await service.gated(place, act)
     except Refused as fault:
@@ -219,7 +240,11 @@ async def _acted(
         raise not_tried("conflict", f"{fault.detail[:1].upper()}{fault.detail[1:]}. Nothing was done.") from None
     if refused(outcome):
         raise nack(outcome)
-    return answer(outcome, 202 if created else 200, {"location": f"/v1/jobs/{outcome.attempt_id}"})
+    return outcome
+
+
+def _answered(outcome: Outcome, status: int) -> Response:
+    return answer(outcome, status, {"location": f"/v1/jobs/{outcome.attempt_id}"})
 
 
 def _target(service: Service, name: str) -> dict[str, Any]:
@@ -262,4 +287,4 @@ def _seconds(said: str | None) -> float | None:
     return None if said is None else float(_number(said, 0, 0, int(LONGEST_WAIT), "wait"))
 
 
-__all__ = ["deliver", "forbidden", "router"]
+__all__ = ["deliver", "forbidden", "identities", "let_pass", "router", "turn_down", "undo", "visible"]

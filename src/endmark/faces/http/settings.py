@@ -18,7 +18,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `max_body`: one request's body, and what is in it once decoded. `max_in_flight`: all bodies together that are being
     read or written down. `idle_timeout`: between two pieces of a body; `body_timeout`: for the whole of it;
     `header_timeout`: for a request's head. `rate` and `burst`: of one token, or of one address where there are none.
-    `drain_timeout`: for what is being answered or applied when the service is told to end.
+    `drain_timeout`: for what is being answered or applied when the service is told to end. `drills`: the folder with
+    the reports of drills; `repository`: the one whose diffs are shown; both as seen from the configuration's folder.
     """
 
     host: str = "127.0.0.1"
@@ -35,6 +36,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     burst: int = 1000
     drain_timeout: float = 30.0
     worker: bool = True
+    drills: str | None = None
+    repository: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("header_timeout", "idle_timeout", "body_timeout", "drain_timeout", "rate"):
