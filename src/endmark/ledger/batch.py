@@ -33,7 +33,8 @@ class Writer:
     """The thread that owns `ledger` from now on, until `close`.
 
     `tell` runs what it is given in the thread where promises may be kept, once a batch (`loop.call_soon_threadsafe`);
-    without it they are kept in the writer's own thread.
+    without it they are kept in the writer's own thread. `committed` is told of each commit: how many acts it held, and
+    whether it was made.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class Writer:
         *,
         tell: Callable[[Callable[[], None]], Any] | None = None,
         most: int = MOST,
+        committed: Callable[[int, bool], None] = lambda _acts, _made: None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._tell = tell or (lambda keep: keep())
         self._most = most
+        self._committed = committed
         self._queue: queue.SimpleQueue[tuple[Act, Promise] | None] = queue.SimpleQueue()
         self._closing = False
         self._lock = threading.Lock()
@@ -104,6 +107,7 @@ class Writer:
 
     def _commit(self, batch: list[tuple[Act, Promise]]) -> None:
         kept: list[tuple[Promise, Any, BaseException | None]] = []
+        made = True
         try:
             with self._ledger.batch(self._clock):
                 for act, promise in batch:
@@ -114,6 +118,8 @@ class Writer:
         except BaseException as fault:  # noqa: BLE001  # the commit was not made: nobody's act stands
             why = fault if isinstance(fault, Exception) else CannotTry("The ledger's writer ended. Nothing was done.")
             kept = [(promise, None, why) for _, promise in batch]
+            made = False
+        self._committed(len(batch), made)
         self._tell(lambda: _keep(kept))
 
 

@@ -1,5 +1,7 @@
 """`endmark serve`: the gates over HTTP."""
 
+from typing import Literal
+
 import click
 
 from endmark.core.refusal import CannotTry
@@ -17,6 +19,9 @@ NEEDS_SERVER = (
 @click.option("--host", metavar="ADDRESS", help="Where to listen; 127.0.0.1 without it.")
 @click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="8790 without it; 0 for any that is free.")
 @click.option("--worker/--no-worker", default=None, help="Apply what is approved in this process; the default.")
+@click.option(
+    "--log-format", type=click.Choice(["json", "text"]), default="json", show_default=True, help="A line of the log."
+)
 @LEDGER
 @JSON
 @click.pass_context
@@ -25,6 +30,7 @@ def command(
     host: str | None,
     port: int | None,
     worker: bool | None,
+    log_format: Literal["json", "text"],
     ledger: str | None,
     config: str | None,
 ) -> Result:
@@ -50,7 +56,7 @@ def command(
     wanted = settings_of(found, host=host, port=port, worker=worker)
     if found.ledger_is_ours:
         make_state_folder(found)
-    service = Service(found, wanted, log=logger())
+    service = Service(found, wanted, log=logger(log_format))
     for name, why in service.unusable.items():
         say(f"The target {safe(name)} cannot be used: {safe(why)}")
     serve(service, lambda address: say(f"Serving on {address}"))

@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from endmark import __version__
 from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, NotYours, Refused
-from endmark.faces.http import health, jobs, openapi
+from endmark.faces.http import health, jobs, metrics, openapi
+from endmark.faces.http.log import RequestIds
 from endmark.faces.http.problems import Problem, nack, not_tried
 from endmark.faces.http.service import Service
 from endmark.faces.pages import problems
@@ -25,6 +26,7 @@ ROUTERS: tuple[Callable[[Service], APIRouter], ...] = (
     jobs.router,
     health.router,
     pages.router,
+    metrics.router,
 )
 
 _SAFE = {
@@ -56,6 +58,7 @@ def make_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
+    app.add_middleware(RequestIds)
     for router in ROUTERS:
         app.include_router(router(service))
     app.add_exception_handler(Problem, _problem)
@@ -88,6 +91,7 @@ def _only_ours(responses: dict[str, Any]) -> None:
 async def _problem(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, Problem)  # noqa: S101  # what it is registered for
     service: Service = request.app.state.service
+    service.figures.problems.labels(fault.status, fault.document.get("signal")).inc()
     if service.log is not None:
         facts = {
             key: fault.document.get(key)
@@ -103,6 +107,7 @@ async def _problem(request: Request, fault: Exception) -> Response:
 
 async def _cannot_try(request: Request, fault: Exception) -> Response:
     detail = fault.detail if isinstance(fault, CannotTry) else str(fault)
+    word = "forbidden" if isinstance(fault, NotYours) else "could-not-try"
     return await _problem(request, not_tried(word, detail if detail.endswith(".") else f"{detail}."))
 
 
@@ -120,7 +125,8 @@ async def _http(request: Request, fault: Exception) -> Response:
 
 async def _our_fault(request: Request, fault: Exception) -> Response:
     service: Service = request.app.state.service
-    said = "".join(traceback.format_exception(fault))
+    # Where it happened, and not what it said: that may hold what arrived.
+    said = f"{''.join(traceback.format_tb(fault.__traceback__))}{type(fault).__name__}\n"
     if service.log is not None:
         service.log("our-fault", path=request.url.path, trace=said)
     else:

@@ -21,6 +21,7 @@ from endmark.faces.config import Place
 from endmark.faces.http import body as bodies
 from endmark.faces.http import openapi, progress
 from endmark.faces.http.access import LOCAL, Identity, forbidden
+from endmark.faces.http.log import told
 from endmark.faces.http.problems import answer, document, nack, not_tried, refused
 from endmark.faces.http.service import Service
 from endmark.ledger.book import Ledger
@@ -66,6 +67,10 @@ async def deliver(
     else:
         found = await asyncio.to_thread(look, delivery, place.target.identity, place.options)
     outcome, is_new = await service.write(lambda ledger: _admitted(service, ledger, found))
+    name = place.name or place.target.identity
+    service.figures.delivered(name, outcome, is_new)
+    if not refused(outcome):  # a nack has its line where it is answered
+        service.say("delivered", target=name, caller=identity.name, is_new=is_new, **told(outcome))
     if is_new and outcome.state == State.STAGED.value:
         service.changes.told()
         if service.worker is not None:
@@ -182,15 +187,17 @@ async def let_pass(service: Service, request: Request, name: str, shown: str | N
     def act(gate: Gate) -> Outcome:
         return gate.doing.let_pass(entry.attempt_id, gate.target(place.target), options, identity.name, shown)
 
-    return await _acted(service, place, act)
+    return await _acted(service, place, act, "approved", identity)
 
 
 async def turn_down(service: Service, request: Request, name: str, reason: str) -> Outcome:
     """Decline a job for whoever asks. For every door. Raises Problem and CannotTry."""
     identity, entry, _ = await _theirs(service, request, name)
-    return await _acted(
-        service, None, lambda gate: gate.doing.decline(entry.attempt_id, identity.name, reason[:_REASON_MAX])
-    )
+
+    def act(gate: Gate) -> Outcome:
+        return gate.doing.decline(entry.attempt_id, identity.name, reason[:_REASON_MAX])
+
+    return await _acted(service, None, act, "declined", identity)
 
 
 async def undo(service: Service, request: Request, name: str) -> Outcome:
@@ -202,7 +209,7 @@ async def undo(service: Service, request: Request, name: str) -> Outcome:
     def act(gate: Gate) -> Outcome:
         return gate.doing.stage_revert(entry.job_id or name, gate.target(place.target), identity.name)
 
-    return await _acted(service, place, act)
+    return await _acted(service, place, act, "revert staged", identity)
 
 
 async def visible(service: Service, identity: Identity, name: str) -> Entry:
@@ -231,7 +238,9 @@ def _place(service: Service, entry: Entry) -> Place:
     return place
 
 
-async def _acted(service: Service, place: Place | None, act: Callable[[Gate], Outcome]) -> Outcome:
+async def _acted(
+    service: Service, place: Place | None, act: Callable[[Gate], Outcome], what: str, identity: Identity
+) -> Outcome:
     try:
         outcome = await service.gated(place, act)
     except Refused as fault:
@@ -240,6 +249,7 @@ async def _acted(service: Service, place: Place | None, act: Callable[[Gate], Ou
         raise not_tried("conflict", f"{fault.detail[:1].upper()}{fault.detail[1:]}. Nothing was done.") from None
     if refused(outcome):
         raise nack(outcome)
+    service.say(what, caller=identity.name, **told(outcome))
     return outcome
 
 

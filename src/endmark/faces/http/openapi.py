@@ -206,4 +206,8 @@ READY: dict[str, Any] = {
         }
     },
 }
+METRICS = _route(
+    "Figures for Prometheus, of all targets",
+    _answers(success={200: {"description": "text", "content": {"text/plain": {"schema": _TEXT}}}}),
+)
 SECURITY = {"token": {"type": "http", "scheme": "bearer", "description": "`endmark token create`"}}

@@ -13,6 +13,7 @@ from types import FrameType
 
 import uvicorn
 
+from endmark import __version__
 from endmark.core.refusal import CannotTry
 from endmark.faces.http.access import is_loopback
 from endmark.faces.http.app import make_app
@@ -42,6 +43,7 @@ class Server(uvicorn.Server):
                 lifespan="on",
                 access_log=False,
                 log_config=None,
+                log_level="critical",  # our own log says what happened, and nothing that came
                 server_header=False,
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE,
@@ -50,6 +52,7 @@ class Server(uvicorn.Server):
             )
         )
         self.service = service
+        service.connections = lambda: len(self.server_state.connections)
         self.listener = listener
         self._ready = ready
 
@@ -57,11 +60,14 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started and self._ready is not None:
             self._ready(address_of(self.listener))
+        if self.started:
+            self.service.say("started", address=address_of(self.listener), version=__version__)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self.service.ending = True  # who waits for news is answered now, and not at the end of a long wait
         self.service.changes.told()
         await super().shutdown(sockets)
+        self.service.say("ended")
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.requests import Request
 
 from endmark.apply_gate import Options
+from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.faces import api
 from endmark.faces.config import Config, Place
 from endmark.faces.http import access
 from endmark.faces.http.access import EVERYTHING, Identity, Keyring
+from endmark.faces.http.figures import Figures
 from endmark.faces.http.limits import Limits
+from endmark.faces.http.log import told
 from endmark.faces.http.problems import not_tried
 from endmark.faces.http.settings import Settings
 from endmark.faces.misuse import Misuse
@@ -68,6 +71,8 @@ class Service:
         self.limits = Limits(settings, time.monotonic)
         self.keyring = Keyring(time.monotonic)
         self.places, self.unusable = _places(config)
+        self.figures = Figures(self.places)
+        self.connections: Callable[[], int] = lambda: 0  # the server says
         self.verify: Verify | None = None
         if config.trusted_keys is not None:
             from endmark.sources import keys
@@ -85,12 +90,12 @@ class Service:
         self._pool = ThreadPoolExecutor(_READERS, "endmark-http")
         self.ledger = Ledger.open(self.config.ledger, create=True)
         self._book = Ledger.open(self.config.ledger, create=False)
-        self.writer = Writer(self.ledger, self.clock, tell=self._tell)
+        self.writer = Writer(self.ledger, self.clock, tell=self._tell, committed=self.figures.committed)
         self.keyring.look_for_any(self._book)
         if self.settings.worker:
             from endmark.faces.worker.embedded import Embedded
 
-            self.worker = Embedded(self.config, self.places, changed=self.tell)
+            self.worker = Embedded(self.config, self.places, changed=self.tell, ran=self.ran)
             self.worker.start()
 
     async def stop(self) -> None:
@@ -113,6 +118,19 @@ class Service:
         """Something happened to a job. From any thread."""
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self.changes.told)
+
+    def ran(self, target: str, outcome: Outcome | None, seconds: float) -> None:
+        """The worker ran a job of the target of this identity, or (None) could not reach it. From any thread."""
+        place = self.place_of(target)
+        name = place.name if place is not None and place.name is not None else "other"
+        self.figures.ran(name, outcome, seconds)
+        if outcome is not None:
+            self.say("ran", target=name, seconds=round(seconds, 6), **told(outcome))
+
+    def say(self, event: str, **facts: Any) -> None:
+        """One line of the log, where there is one."""
+        if self.log is not None:
+            self.log(event, **facts)
 
     # ---- the ledger -------------------------------------------------------------------------------------------
 

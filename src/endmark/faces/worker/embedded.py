@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 
+from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.faces import api
 from endmark.faces.config import Config, Place
@@ -27,16 +28,23 @@ _CLOSING = "SIGTERM"
 class Embedded:
     """Applies jobs of the named targets until `stop`, one at a time for each target and at most four at once.
 
-    `changed` is told after each job, from any thread.
+    `changed` is told after each job, from any thread. So is `ran`: the identity of its target, what became of it (None
+    where that could not be reached) and how long it took, in seconds.
     """
 
     def __init__(
-        self, config: Config, places: Mapping[str, Place], *, changed: Callable[[], None] = lambda: None
+        self,
+        config: Config,
+        places: Mapping[str, Place],
+        *,
+        changed: Callable[[], None] = lambda: None,
+        ran: Callable[[str, Outcome | None, float], None] = lambda _target, _outcome, _seconds: None,
     ) -> None:
         self._config = config
         self._place_of = places_by_identity(places)
         self._identities = tuple({place.target.identity for place in places.values()})
         self._changed = changed
+        self._ran = ran
         self.last_fault: BaseException | None = None
         self._awake = threading.Event()
         self._lock = threading.Lock()
@@ -88,6 +96,12 @@ class Embedded:
     def busy(self) -> int:
         """How many jobs are being applied now."""
         return len(self._busy)
+
+    @property
+    def budget_used(self) -> float:
+        """Of the job that was tried most often: how many of its tries are used, from 0 to 1."""
+        tries = [number for number, _ in list(self._tries.values())]
+        return max(tries, default=0) / TRIES
 
     def _working(self) -> list[threading.Thread]:
         with self._lock:
@@ -146,11 +160,15 @@ class Embedded:
             self._progress[attempt] = done, total
             self._changed()
 
+        began = time.monotonic()
         try:
-            run_job(self._config, self._place_of, attempt, stop=lambda: self._ended_by, progress=told)
+            done = run_job(self._config, self._place_of, attempt, stop=lambda: self._ended_by, progress=told)
             self._tries.pop(attempt, None)
+            if done.ran:
+                self._ran(entry.target or "", done.outcome, time.monotonic() - began)
         except CannotTry as fault:
             self._put_off(attempt, fault)
+            self._ran(entry.target or "", None, time.monotonic() - began)
         except Exception as fault:  # noqa: BLE001  # a mistake of ours must not end the worker; the job stands
             self.last_fault = fault
             self._put_off(attempt, CannotTry(f"{type(fault).__name__}: {fault}"))
