@@ -11,6 +11,9 @@ class Source(Protocol):
     gapless: bool
     """Whether numbers are given without a gap, so that one that is missing was taken away."""
 
+    bodies: bool
+    """Whether kept bytes are there to be looked at."""
+
     def rows(self, sql: str, *values: Any) -> Iterable[tuple[Any, ...]]:
         """The rows of a question, a few at a time; several may be read side by side."""
 

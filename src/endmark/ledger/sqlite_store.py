@@ -179,6 +179,7 @@ class SqliteSource:
 
     errors: tuple[type[Exception], ...] = (sqlite3.DatabaseError,)
     gapless = True
+    bodies = True
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -205,6 +205,8 @@ class _Audit:
         self._body(name, row, keeps, kept, body)
 
     def _body(self, name: str, row: dict[str, Any], keeps: bool, kept: bool, body: Any) -> None:
+        if not self._source.bodies:
+            return
         if keeps and not kept:
             self._problem(f"{name}: its kept bytes are missing")
         elif kept and not keeps:

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from endmark.core.refusal import CannotTry
+from endmark.faces.cli import keeping
 from endmark.faces.cli.at_gate import LEDGER, make_state_folder, open_to_read, settings
 from endmark.faces.cli.common import JSON, Group, Result, Verb, at
 from endmark.faces.misuse import Misuse
@@ -89,24 +90,37 @@ def _script(ledger: Path | str, role: str | None) -> Result:
     return Result(sql.rstrip("\n"), document)
 
 
+command.add_command(keeping.backup)
+command.add_command(keeping.export)
+
+
 @command.command("verify", cls=Verb)
+@click.option("--export", "export", metavar="FILE|-", help="Audit this export instead, without a ledger.")
 @LEDGER
 @JSON
 @click.pass_context
-def verify(ctx: click.Context, ledger: str | None, config: str | None) -> Result:
+def verify(ctx: click.Context, export: str | None, ledger: str | None, config: str | None) -> Result:
     """Audit the whole ledger: every row must say what its chain of events says, and nothing may be missing.
 
     Exit code 1 says that problems were found. Keep the checkpoint it prints elsewhere: it proves the book up to there.
 
     \b
-    Example:
+    Examples:
       endmark ledger verify --json
+      endmark ledger verify --export audit-2026.jsonl
     """
-    progress = Progress()
-    progress.stages = ["verifying"]
-    ctx.call_on_close(progress.clear)
-    report = open_to_read(ctx, settings(ledger, config)).ledger.verify(progress)
-    progress.clear()
+    what = "ledger"
+    if export is not None:
+        if ledger is not None:
+            raise Misuse("--export and --ledger contradict each other.")
+        report, of = keeping.verify_export(ctx, export)
+        what = f"export {safe(of)}"
+    else:
+        progress = Progress()
+        progress.stages = ["verifying"]
+        ctx.call_on_close(progress.clear)
+        report = open_to_read(ctx, settings(ledger, config)).ledger.verify(progress)
+        progress.clear()
     exit_code = 0 if report.ok else 1
     lines = [safe(problem) for problem in report.problems]
     if report.problem_count > len(report.problems):
@@ -115,9 +129,9 @@ def verify(ctx: click.Context, ledger: str | None, config: str | None) -> Result
     if report.decisions:
         counts += f", {many(report.decisions, 'decision')}, {many(report.reviews, 'review')}"
     if report.ok:
-        lines.append(paint(f"The ledger is sound: {counts}.", "green", sys.stdout))
+        lines.append(paint(f"The {what} is sound: {counts}.", "green", sys.stdout))
     else:
-        found = f"The ledger is not sound: {many(report.problem_count, 'problem')} in {counts}."
+        found = f"The {what} is not sound: {many(report.problem_count, 'problem')} in {counts}."
         lines.append(paint(found, "red", sys.stdout))
     if report.checkpoint is not None:
         number, last, digest = report.checkpoint

@@ -39,6 +39,7 @@ class PostgresSource:
 
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
     gapless = False
+    bodies = True
 
     def __init__(self, connection: psycopg.Connection[Any], schema: str) -> None:
         self._connection = connection
