@@ -23,16 +23,21 @@ if TYPE_CHECKING:
     from endmark.core.tooldef import tool
     from endmark.faces.api import Gate, Job, check, seal, sign
     from endmark.faces.capture import Capturing, capture
+    from endmark.faces.client.answers import Nack
+    from endmark.faces.client.client import AsyncClient, Client
     from endmark.faces.patches import Patches
     from endmark.seal import AnswerRefused, Sealed
 
 __version__ = "0.1.0"
 __all__ = [
     "AnswerRefused",
+    "AsyncClient",
     "CannotTry",
     "Capturing",
+    "Client",
     "Gate",
     "Job",
+    "Nack",
     "Outcome",
     "PatchOutcome",
     "Patches",
@@ -49,10 +54,13 @@ __all__ = [
 # Loaded when first used, so that `import endmark` costs nothing and `check` needs no database.
 _HOMES = {
     "AnswerRefused": "endmark.seal",
+    "AsyncClient": "endmark.faces.client.client",
     "CannotTry": "endmark.core.refusal",
     "Capturing": "endmark.faces.capture",
+    "Client": "endmark.faces.client.client",
     "Gate": "endmark.faces.api",
     "Job": "endmark.faces.api",
+    "Nack": "endmark.faces.client.answers",
     "Outcome": "endmark.core.outcome",
     "PatchOutcome": "endmark.core.patch_outcome",
     "Patches": "endmark.faces.patches",

@@ -119,7 +119,7 @@ async def _refused(request: Request, fault: Exception) -> Response:
 
 async def _http(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, HTTPException)  # noqa: S101  # what it is registered for
-    word = "forbidden" if isinstance(fault, NotYours) else "could-not-try"
+    word = {404: "not-found", 405: "method-not-allowed"}.get(fault.status_code, "usage")
     return await _problem(request, not_tried(word, f"{fault.detail}. Nothing was done.", headers=fault.headers))
 
 

@@ -1,0 +1,1 @@
+"""The service from Python: what its answers are as values, and nothing to install for it."""
