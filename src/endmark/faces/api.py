@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from endmark.core.plan import Plan
     from endmark.core.proof import Proven
     from endmark.effects.target import Merged, Progress, Rehearsal, Session, Stop, Target, Work
+    from endmark.ledger.outbox import Outbox
     from endmark.reconcile import Settled
     from endmark.seal import NotSealed, Sealed
 
@@ -179,8 +180,8 @@ class Gate:
     `ledger` is a path, `sqlite:///FILE` or `postgresql://...`; it is made when it does not exist and `create` is true.
     Opening the gate settles what a crash left half recorded, for every target whose lock is free. `trusted_keys`: a
     file of public keys, or several; without it no signed envelope is taken. `target_of` makes a target of the identity
-    on record, which holds no password. A gate belongs to one thread. Raises CannotTry when the ledger or the keys
-    cannot be used.
+    on record, which holds no password. `outbox`: what goes out with what it writes (`endmark.ledger.outbox`). A gate
+    belongs to one thread. Raises CannotTry when the ledger or the keys cannot be used.
     """
 
     def __init__(
@@ -194,6 +195,7 @@ class Gate:
         stop: Stop | None = None,
         progress: Progress | None = None,
         target_of: Callable[[str], Target] | None = None,
+        outbox: Outbox | None = None,
     ) -> None:
         from endmark.apply_gate import ApplyGate, Options
         from endmark.faces.books import ledger_place
@@ -208,7 +210,7 @@ class Gate:
         self.options = options or Options()
         self._target_of = target_of or target_on_record
         self._place = ledger_place(ledger)
-        self.ledger = Ledger.open(self._place, create=create)
+        self.ledger = Ledger.open(self._place, create=create, outbox=outbox)
         self.doing = ApplyGate(
             self.ledger, now, stop=stop or (lambda: None), progress=progress or (lambda _done, _total: None)
         )

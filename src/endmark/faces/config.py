@@ -16,6 +16,7 @@ from endmark.effects.target import Target
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
 from endmark.faces.targets import target_at, target_on_record
+from endmark.faces.worker.outbox import Deferring, Queue, QueueTable, queue_at
 from endmark.steps.treatment import Options
 
 FILE = "endmark.toml"
@@ -23,7 +24,7 @@ SECONDS_MAX = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
-_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable")
+_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable", QueueTable)
 
 
 class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -108,6 +109,12 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     merge: MergeTable = MergeTable()
     mcp: McpTable = McpTable()
     service: Mapping[str, Any] = {}
+    queue: Queue | None = None
+
+    @property
+    def outbox(self) -> Deferring | None:
+        """What goes out with the acts of whoever makes a job due: its row on the queue, where there is one."""
+        return None if self.queue is None else Deferring(self.queue.schema)
 
     @property
     def merge_key(self) -> Path | None:
@@ -245,6 +252,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         merge=_convert(tables.get("merge", {}), MergeTable, f"{file}: merge"),
         mcp=_convert(tables.get("mcp", {}), McpTable, f"{file}: mcp"),
         service=tables.get("service", {}),
+        queue=_queue(tables.get("queue"), where, f"{file}: queue", environ),
     )
 
 
@@ -304,6 +312,13 @@ def _ledger(given: str | None, in_file: str | None, file: Path, environ: Mapping
     except CannotTry as fault:
         raise Misuse(fault.detail) from None
     return _state_folder(environ) / "ledger.db", True
+
+
+def _queue(value: Any, ledger: Path | str, where: str, environ: Mapping[str, str]) -> Queue | None:
+    if value is None:
+        return None
+    table = _convert(value, QueueTable, where)
+    return queue_at(table, _from_environment(table.url, f"{where}.url", environ) or table.url, ledger, where)
 
 
 def _state_folder(environ: Mapping[str, str]) -> Path:

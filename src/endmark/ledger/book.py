@@ -14,6 +14,7 @@ from endmark.core.states import MOVES, State
 from endmark.ledger.chain import EVERY, ZERO, checkpoint_hash, event_hash
 from endmark.ledger.entry import COLUMNS, Entry, Event, Moved, New, Report, columns_of, entry_of, stamp
 from endmark.ledger.ids import new_id
+from endmark.ledger.outbox import Call, Outbox
 from endmark.ledger.queries import Queries
 from endmark.ledger.store import Received, Store
 
@@ -26,6 +27,7 @@ _HASHES = "SELECT hash FROM events WHERE id > ? AND id <= ? ORDER BY id"
 _LAST_CHECKPOINT = "SELECT n, last_event, hash FROM checkpoints ORDER BY n DESC LIMIT 1"
 
 
+_GO_OUT = (State.STAGED, State.APPROVED)  # somebody may have to do something about them
 NEEDS_PSYCOPG = "a ledger in PostgreSQL needs psycopg and libpq: pip install 'endmark[postgres]'. Nothing was done."
 
 
@@ -48,20 +50,27 @@ class Ledger(Queries):
     """
 
     _batching = False
+    _outbox: Outbox | None = None
 
     @classmethod
-    def open(cls, path: Path | str, *, create: bool, timeout: float = 10.0) -> Self:
+    def open(cls, path: Path | str, *, create: bool, timeout: float = 10.0, outbox: Outbox | None = None) -> Self:
         """The ledger in the file at `path`, or in PostgreSQL where that is a `postgresql://` URL.
 
         With `create`, one that is missing is made. `timeout`, in seconds, is how long any act waits for another
-        process. Raises `CannotTry`, nothing else.
+        process. `outbox`, only with a ledger in PostgreSQL, is what goes out with its acts. Raises `CannotTry`,
+        nothing else.
         """
         if isinstance(path, str):
             try:
                 from endmark.ledger.postgres.store import open_store  # only who keeps a book there pays for it
             except ImportError:
                 raise CannotTry(NEEDS_PSYCOPG) from None
-            return cls(open_store(path, create=create, timeout=timeout))
+            beside = () if outbox is None else outbox.schemas
+            ledger = cls(open_store(path, create=create, timeout=timeout, beside=beside))
+            ledger._outbox = outbox
+            return ledger
+        if outbox is not None:
+            raise CannotTry(f"the ledger {path} is a file, and a queue needs one in PostgreSQL. Nothing was done.")
         from endmark.ledger.file import open_file
         from endmark.ledger.sqlite_store import SqliteStore
 
@@ -112,6 +121,7 @@ class Ledger(Queries):
             state=new.state.value,
             heads=(first, moved),
             body=body,
+            call=self._call_for(entry),
         )
         owner = self.store.record(attempt, new.job_id if new.owner else None, durable)
         if owner is None:
@@ -178,8 +188,15 @@ class Ledger(Queries):
                 if step == last:
                     changed |= facts
                 self._move_row(row, row.entry.state, state, at, changed, (data or {}) if step == last else {})
+            self._send(row.entry)
         self._check_in(at)
         return row.entry
+
+    def send(self, entries: Sequence[Entry], *, durable: bool = True) -> None:
+        """Have what goes out with these attempts, as they stand, go out again, in one transaction."""
+        with self.store.transaction(durable):
+            for entry in entries:
+                self._send(entry)
 
     def note(
         self, attempt_id: str, event: str, now: datetime, data: Mapping[str, Any], *, durable: bool = True
@@ -241,6 +258,14 @@ class Ledger(Queries):
         if last // EVERY > (last - self.store.written) // EVERY:
             with suppress(CannotTry):  # what was asked for stands committed; the next checkpoint covers this one
                 self._checkpoint(at, durable=False, wait=False)
+
+    def _call_for(self, entry: Entry) -> Call | None:
+        return self._outbox.call_for(entry) if self._outbox is not None and entry.state in _GO_OUT else None
+
+    def _send(self, entry: Entry) -> None:
+        call = self._call_for(entry)
+        if call is not None:
+            self.store.run(f"SELECT {call.sql}", call.values)
 
     def _row(self, attempt_id: str) -> _Row:
         rows = self.store.ask(_CURRENT + self.store.row_lock, (attempt_id,))

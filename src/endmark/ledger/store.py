@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from endmark.core.refusal import CannotTry
+from endmark.ledger.outbox import Call
 from endmark.ledger.source import Source
 
 Row = tuple[Any, ...]
@@ -16,7 +17,8 @@ Row = tuple[Any, ...]
 class Received(msgspec.Struct, frozen=True, kw_only=True):
     """An attempt as the tables take it: its row in `received` with one event, then its move to `state` with another.
 
-    `columns` are the row's, in the order of RECEIVED_COLUMNS; `heads` are the hashes of the two events.
+    `columns` are the row's, in the order of RECEIVED_COLUMNS; `heads` are the hashes of the two events. `call` is made
+    in the same transaction where a row was written.
     """
 
     columns: tuple[Any, ...]
@@ -25,6 +27,7 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     state: str
     heads: tuple[bytes, bytes]
     body: bytes | None
+    call: Call | None = None
 
     @property
     def attempt_id(self) -> str:

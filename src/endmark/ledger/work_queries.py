@@ -1,5 +1,7 @@
 """What a worker asks of the book: which jobs may be applied now."""
 
+from typing import Any, NamedTuple
+
 from endmark.core.evidence import REVIEW_NONE
 from endmark.core.states import State
 from endmark.ledger.entry import COLUMNS, Entry, entry_of
@@ -30,3 +32,39 @@ def due_jobs(ledger: Queries, targets: tuple[str, ...], busy: tuple[str, ...] = 
         MOST,
     )
     return sorted(approved + staged, key=lambda entry: entry.attempt_id)[:MOST]
+
+
+class Due(NamedTuple):
+    """A job that a worker may apply: its row's number, which later jobs have a higher one of, and the job."""
+
+    n: int
+    entry: Entry
+
+
+def due_after(ledger: Queries, targets: tuple[str, ...], free: tuple[str, ...], after: int) -> list[Due]:
+    """Jobs for `targets` (identities) that are approved, and for `free` ones also those staged where no review was
+    asked for, which are not parked: the first hundred after the row `after`. Raises CannotTry.
+    """
+    found: list[Due] = []
+    for state, places, more, values in (
+        (State.APPROVED, targets, "", ()),
+        (State.STAGED, free, "AND evidence LIKE ? ", (f"%{REVIEW_NONE}%",)),
+    ):
+        if places:
+            found += ledger.ask(
+                _due,
+                f"SELECT n, {', '.join(COLUMNS)} FROM attempts WHERE state = ? AND state <> 'received' AND n > ? "  # noqa: S608
+                f"AND target IN ({', '.join('?' * len(places))}) {more}"
+                "AND (SELECT event FROM events WHERE attempt = attempts.n AND event IN ('moved', 'parked', 'resumed') "
+                "ORDER BY seq DESC LIMIT 1) <> 'parked' ORDER BY n LIMIT ?",
+                state.value,
+                after,
+                *places,
+                *values,
+                MOST,
+            )
+    return sorted(found, key=lambda due: due.n)[:MOST]
+
+
+def _due(row: Any) -> Due:
+    return Due(row[0], entry_of(row[1:]))

@@ -44,6 +44,8 @@ VERBS = {
     },
     "Service": {
         "serve": "The gates over HTTP: agents submit, people approve.",
+        "worker": "Apply what is approved, on any number of machines.",
+        "queue": "What workers take jobs from: make it, try a parked job again.",
         "token": "Who may ask the service for what.",
     },
     "Drills": {

@@ -106,6 +106,7 @@ def open_to_write(
             stop=asked,
             progress=progress,
             target_of=found.target_of,
+            outbox=found.outbox,
         )
     )
     if gate.reconciled is not None:

@@ -14,7 +14,6 @@ from starlette.requests import Request
 
 from endmark.apply_gate import Options
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.faces import api
 from endmark.faces.config import Config, Place
@@ -25,13 +24,15 @@ from endmark.faces.http.limits import Limits
 from endmark.faces.http.log import told
 from endmark.faces.http.problems import not_tried
 from endmark.faces.http.settings import Settings
-from endmark.faces.misuse import Misuse
+from endmark.faces.worker.outbox import Deferring
+from endmark.faces.worker.work import usable_places
 from endmark.ledger.batch import Writer
 from endmark.ledger.book import Ledger
 
 if TYPE_CHECKING:
     from endmark.core.dsse import Verify
     from endmark.faces.worker.embedded import Embedded
+    from endmark.ledger.outbox import Outbox
 
 _Value = TypeVar("_Value")
 _READERS = 8
@@ -70,7 +71,7 @@ class Service:
         self.log = log
         self.limits = Limits(settings, time.monotonic)
         self.keyring = Keyring(time.monotonic)
-        self.places, self.unusable = _places(config)
+        self.places, self.unusable = usable_places(config)
         self.figures = Figures(self.places)
         self.connections: Callable[[], int] = lambda: 0  # the server says
         self.verify: Verify | None = None
@@ -88,7 +89,7 @@ class Service:
         self.loop = asyncio.get_running_loop()
         self.changes = Changes()
         self._pool = ThreadPoolExecutor(_READERS, "endmark-http")
-        self.ledger = Ledger.open(self.config.ledger, create=True)
+        self.ledger = Ledger.open(self.config.ledger, create=True, outbox=self._outbox())
         self._book = Ledger.open(self.config.ledger, create=False)
         self.writer = Writer(self.ledger, self.clock, tell=self._tell, committed=self.figures.committed)
         self.keyring.look_for_any(self._book)
@@ -97,6 +98,14 @@ class Service:
 
             self.worker = Embedded(self.config, self.places, changed=self.tell, ran=self.ran)
             self.worker.start()
+
+    def _outbox(self) -> Outbox | None:
+        """Workers of a queue also show what a staged job does, as nobody here does."""
+        if self.config.queue is None:
+            return None
+        shown = (place for place in self.places.values() if place.options.rehearse and place.review == "required")
+        shows = frozenset() if self.settings.worker else frozenset(place.target.identity for place in shown)
+        return Deferring(self.config.queue.schema, shows)
 
     async def stop(self) -> None:
         """Finish what was begun, in `drain_timeout` seconds, and let go of everything."""
@@ -149,7 +158,9 @@ class Service:
 
         def run() -> _Value:
             options = Options() if place is None else place.options
-            with api.Gate(self.config.ledger, create=False, reconcile=False, options=options) as gate:
+            with api.Gate(
+                self.config.ledger, create=False, reconcile=False, options=options, outbox=self._outbox()
+            ) as gate:
                 return act(gate)
 
         try:
@@ -213,22 +224,6 @@ class Service:
         """The named target that a job on record is for; of several names the stricter."""
         found = [place for place in self.places.values() if place.target.identity == identity]
         return min(found, key=lambda place: place.review != "required") if found else None
-
-
-def _places(config: Config) -> tuple[dict[str, Place], dict[str, str]]:
-    """Every target as the service treats it, and why others cannot be used."""
-    places: dict[str, Place] = {}
-    unusable: dict[str, str] = {}
-    for name in config.targets:
-        try:
-            from endmark.faces.books import keep_apart
-
-            place = config.served(name)
-            keep_apart(place.target, config.ledger)
-            places[name] = place
-        except (Misuse, CannotTry) as fault:
-            unusable[name] = fault.detail if isinstance(fault, CannotTry) else str(fault)
-    return places, unusable
 
 
 WAITING = frozenset({State.STAGED.value, State.APPROVED.value, State.APPLYING.value})

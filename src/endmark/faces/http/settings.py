@@ -18,8 +18,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `max_body`: one request's body, and what is in it once decoded. `max_in_flight`: all bodies together that are being
     read or written down. `idle_timeout`: between two pieces of a body; `body_timeout`: for the whole of it;
     `header_timeout`: for a request's head. `rate` and `burst`: of one token, or of one address where there are none.
-    `drain_timeout`: for what is being answered or applied when the service is told to end. `drills`: the folder with
-    the reports of drills; `repository`: the one whose diffs are shown; both as seen from the configuration's folder.
+    `drain_timeout`: for what is being answered or applied when the service is told to end. `worker`: apply in this
+    process; the default where there is no `[queue]`. `drills`: the folder with the reports of drills; `repository`: the
+    one whose diffs are shown; both as seen from the configuration's folder.
     """
 
     host: str = "127.0.0.1"
@@ -55,7 +56,8 @@ def settings_of(config: Config, **flags: Any) -> Settings:
     where = f"{config.file}: service"
     if not isinstance(config.service, dict) and config.service:
         raise Misuse(f"{where} is not a table; [service] was expected.")
-    given = dict(config.service) | {name: value for name, value in flags.items() if value is not None}
+    said = {"worker": config.queue is None} | dict(config.service)
+    given = said | {name: value for name, value in flags.items() if value is not None}
     try:
         return msgspec.convert(given, Settings)
     except msgspec.ValidationError as fault:

@@ -186,6 +186,7 @@ class Desk:
             trusted_keys=config.trusted_keys,
             stop=lambda: self._stopped,
             target_of=config.target_of,
+            outbox=config.outbox,
         )
 
     def _make_folder(self) -> None:

@@ -8,10 +8,13 @@ import msgspec
 
 from endmark.core.evidence import REVIEW_NONE
 from endmark.core.outcome import Outcome
+from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.effects.target import Progress, Stop
 from endmark.faces.api import Gate
+from endmark.faces.books import keep_apart
 from endmark.faces.config import Config, Place
+from endmark.faces.misuse import Misuse
 from endmark.ledger.entry import Entry
 from endmark.ledger.outcomes import outcome_of
 
@@ -66,6 +69,29 @@ def rehearse_job(config: Config, place: Place, attempt_id: str, stop: Stop = lam
         gate.doing.show_what_it_does(attempt_id, gate.target(place.target), place.options)
 
 
+def settle_job(config: Config, place_of: Callable[[str | None], Place | None], attempt_id: str) -> None:
+    """Settle a job that a crash left `applying`, unless somebody holds its target's lock. Raises CannotTry."""
+    with Gate(config.ledger, create=False, reconcile=False) as gate:
+        entry = gate.ledger.get(attempt_id)
+        place = None if entry is None else place_of(entry.target)
+        if entry is not None and place is not None and entry.state is State.APPLYING:
+            gate.reconcile_at(gate.target(place.target))
+
+
+def usable_places(config: Config) -> tuple[dict[str, Place], dict[str, str]]:
+    """Every target as the service and its workers treat it, and why others cannot be used."""
+    places: dict[str, Place] = {}
+    unusable: dict[str, str] = {}
+    for name in config.targets:
+        try:
+            place = config.served(name)
+            keep_apart(place.target, config.ledger)
+            places[name] = place
+        except (Misuse, CannotTry) as fault:
+            unusable[name] = fault.detail if isinstance(fault, CannotTry) else str(fault)
+    return places, unusable
+
+
 def places_by_identity(places: Mapping[str, Place]) -> Callable[[str | None], Place | None]:
     """`place_of` for `run_job`: of several names for one target the stricter."""
     found: dict[str, Place] = {}
@@ -76,4 +102,13 @@ def places_by_identity(places: Mapping[str, Place]) -> Callable[[str | None], Pl
     return lambda identity: None if identity is None else found.get(identity)
 
 
-__all__ = ["Done", "outcome_of", "places_by_identity", "rehearse_job", "run_job", "runnable"]
+__all__ = [
+    "Done",
+    "outcome_of",
+    "places_by_identity",
+    "rehearse_job",
+    "run_job",
+    "runnable",
+    "settle_job",
+    "usable_places",
+]

@@ -74,7 +74,8 @@ def connect(place: Place, timeout: float, *, statement_timeout: float | None = N
     try:
         connection.patience = patience * 2 if statement_timeout is None else statement_timeout
         locks, statements = f"{timeout * 1000:.0f}ms", f"{(statement_timeout or patience * 1.5) * 1000:.0f}ms"
-        values = (place.schema, locks, statements, f"{max(patience * 2, _IDLE) * 1000:.0f}ms")
+        path = ", ".join((place.schema, *place.beside))
+        values = (path, locks, statements, f"{max(patience * 2, _IDLE) * 1000:.0f}ms")
         row = connection.execute(_SETTINGS, values).fetchone()
         if row is None or row[-1] != "UTF8":
             found = None if row is None else row[-1]
@@ -123,6 +124,10 @@ _ADVICE = {
         "this role may not do that",
         "let an administrator run what `endmark ledger init --print --role ROLE` prints",
     ),
+    # No book asks for a function or a type that is not there: who keeps a queue beside it does.
+    "42883": ("its database has no queue, or one of another version", "run `endmark queue init`"),
+    "42704": ("its database has no queue", "run `endmark queue init`"),
+    "3F000": ("its database has no queue", "run `endmark queue init`"),
     "53100": ("its disk is full", "free some space, then try again"),
     "53300": ("its server takes no more connections", "try again later, or let it take more"),
 }

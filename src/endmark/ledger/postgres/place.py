@@ -31,16 +31,18 @@ class Place(msgspec.Struct, frozen=True):
     schema: str
     database: str
     """`postgresql://host:port/database`, all three always said."""
+    beside: tuple[str, ...] = ()
+    """Schemas that are looked into after it."""
 
     @property
     def shown(self) -> str:
         return self.database if self.schema == SCHEMA else f"{self.database}?schema={self.schema}"
 
 
-def place_of(url: str) -> Place:
-    """What a `postgresql://` URL means; `?schema=NAME` names another schema than `endmark`. Raises CannotTry."""
+def place_of(url: str, schema: str = SCHEMA) -> Place:
+    """What a `postgresql://` URL means; `?schema=NAME` names another schema than `schema`. Raises CannotTry."""
     try:
-        rest, schema = _without_schema(url)
+        rest, schema = _without_schema(url, schema)
         given = {key: str(value) for key, value in conninfo_to_dict(rest).items() if value not in (None, "")}
     except (psycopg.Error, ValueError):  # its words may hold the password
         raise CannotTry(
@@ -69,10 +71,10 @@ def place_of(url: str) -> Place:
     return Place(parameters, schema, f"postgresql://{_places(host, port)}/{quote(database, safe='')}")
 
 
-def _without_schema(url: str) -> tuple[str, str]:
+def _without_schema(url: str, schema: str) -> tuple[str, str]:
     parts = urlsplit(url)
     if "schema=" not in parts.query:
-        return url, SCHEMA
+        return url, schema
     options = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True)
     names = [value for name, value in options if name == "schema"]
     if len(names) != 1:

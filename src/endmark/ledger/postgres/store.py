@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+import msgspec
 import psycopg
 from psycopg.pq import TransactionStatus
 
@@ -23,6 +24,7 @@ from endmark.ledger.source import Source
 from endmark.ledger.store import EVENT_COLUMNS, Received, Row
 
 _RECORD = f"SELECT owner_id, last_event FROM @.record({', '.join(['%s'] * len(RECORD_ARGUMENTS))})"  # noqa: S608
+_CALL = "SELECT owner_id, last_event, CASE WHEN last_event > 0 THEN {} END FROM"
 _INSERT_EVENT = (
     f"INSERT INTO events ({', '.join(EVENT_COLUMNS)}) "  # noqa: S608  # names of our own
     f"VALUES ({', '.join('?' * len(EVENT_COLUMNS))}) RETURNING id"
@@ -44,9 +46,9 @@ _PAUSE = 0.005  # seconds between two looks at what others are doing
 _BRIEFLY = 1.0  # seconds that a checkpoint which nobody asked for waits for writers
 
 
-def open_store(url: str, *, create: bool, timeout: float) -> "PostgresStore":
-    """The book at a `postgresql://` URL. Raises CannotTry."""
-    place = place_of(url)
+def open_store(url: str, *, create: bool, timeout: float, beside: tuple[str, ...] = ()) -> "PostgresStore":
+    """The book at a `postgresql://` URL; its session also looks into the schemas `beside`. Raises CannotTry."""
+    place = msgspec.structs.replace(place_of(url), beside=beside)
     return PostgresStore(place, open_connection(place, timeout, create=create), timeout)
 
 
@@ -226,41 +228,50 @@ class PostgresStore:
             raise unknown(self._at)
 
     def record(self, new: Received, job_id: str | None, durable: bool) -> str | None:
-        values = (*new.columns, new.data, new.state, new.heads[1], new.body, durable)
+        sql, values = self._recording(new, durable)
         with self._lock:
             if self._batching:
-                return self._record_part(new, values)
+                return self._record_part(new, sql, values)
             self.last_event = self.written = 0
             try:
-                row = self._live().execute(self._record, values, prepare=True).fetchone()
+                row = self._live().execute(sql, values, prepare=True).fetchone()
             except psycopg.Error as error:
                 if not lost(error, self.connection):
                     raise self._explained(error) from error
-                row = self._record_again(values)
+                row = self._record_again(sql, values)
             except BaseException:
                 self._drop()
                 raise
-        owner, last = row or (None, 0)
+        owner, last = row[:2] if row else (None, 0)
         if owner is None:
             self.last_event, self.written = last, 2
         return None if owner == new.attempt_id else owner
 
-    def _record_part(self, new: Received, values: Sequence[Any]) -> str | None:
+    def _recording(self, new: Received, durable: bool) -> tuple[str | bytes, Sequence[Any]]:
+        """One statement, and so one transaction: the row, and what goes out with it."""
+        values = (*new.columns, new.data, new.state, new.heads[1], new.body, durable)
+        if new.call is None:
+            return self._record, values
+        sql = self._record.replace("SELECT owner_id, last_event FROM", _CALL.format(new.call.sql))
+        return _spelled(sql), (*new.call.values, *values)
+
+    def _record_part(self, new: Received, sql: str | bytes, values: Sequence[Any]) -> str | None:
         before = self.written
         with self._part():
-            found = self._live().execute(self._record, values, prepare=True)
-        owner, last = found.fetchone() or (None, 0)
+            found = self._live().execute(sql, values, prepare=True)
+        row = found.fetchone()
+        owner, last = row[:2] if row else (None, 0)
         if owner == new.attempt_id or owner is None:
             self.written, self.last_event = before + 2, last
         return None if owner == new.attempt_id else owner
 
-    def _record_again(self, values: Sequence[Any]) -> Row | None:
+    def _record_again(self, sql: str | bytes, values: Sequence[Any]) -> Row | None:
         """After a call without an answer: perhaps it was done, perhaps not, or it is still on its way.
 
         The unique index makes this one wait for that one, and find what it wrote.
         """
         try:
-            return self._renewed().execute(self._record, values, prepare=True).fetchone()
+            return self._renewed().execute(sql, values, prepare=True).fetchone()
         except psycopg.Error as error:
             if (error.sqlstate or "").startswith(("22", "23")):  # a rule forbids it: the first time too
                 raise self._explained(error) from error
