@@ -134,6 +134,8 @@ def load(raw: Iterable[bytes], book: sqlite3.Connection) -> tuple[Header, Traile
         value = read.value(line)
         if "end" in value:
             trailer = read.convert(line, Trailer)
+            if trailer.end != FORMAT:
+                raise read.refused(Signal.WRONG_VALUE, "its last line is of another format")
             if trailer.sha256 != read.before:
                 raise read.refused(Signal.ENVELOPE_DIGEST, "its SHA-256 is not the one in its last line")
             if trailer.rows != counted:
