@@ -63,6 +63,13 @@ BLOCKED = [
     "sqlite3 app.db 'DROP TABLE users'",
     "sqlite3 ./sub/../app.db .dump",
     "cd /x && sqlite3 {folder}/app.db",
+    "cd state && sqlite3 ledger.db 'DELETE FROM attempts'",
+    "cd /x; cd {folder}; rm app.db",
+    "(cd state && rm -f ledger.db)",
+    "pushd {folder}/sub && sqlite3 ../app.db",
+    "echo \"$(sqlite3 app.db 'DROP TABLE t')\"",
+    "OUT=\"$(psql -d billing -c 'DROP TABLE t')\"",
+    'echo "$(cd state; echo "$(rm ledger.db)")"',
     "sqlite3 alias.db",
     "sqlite3 file:app.db",
     "sudo -u ann sqlite3 app.db",
@@ -155,6 +162,8 @@ def test_where_the_branch_is_guarded_a_bare_push_is_blocked(folder):
 def test_the_other_shapes_of_hosts(folder):
     assert judged(request("shell", {"command": ["bash", "-lc", "sqlite3 app.db"]}, folder))
     assert judged(request("exec_command", {"cmd": "sqlite3 app.db"}, folder))
+    assert judged(request("exec_command", {"cmd": "rm ledger.db", "workdir": "state"}, folder))
+    assert judged(request("exec_command", {"cmd": "rm ledger.db", "workdir": str(folder / "sub")}, folder)) == ""
     patch = "*** Begin Patch\n*** Update File: endmark.toml\n@@\n-a\n+b\n*** End Patch"
     assert judged(request("apply_patch", {"command": patch}, folder))
     assert judged(request("apply_patch", {"command": patch.replace("endmark.toml", "app.py")}, folder)) == ""

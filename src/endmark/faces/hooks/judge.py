@@ -45,6 +45,7 @@ _LOOKS = frozenset(
 _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"})
 _PATHS = ("file_path", "notebook_path", "path")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
+_FOLDERS = 16  # the last folders of a script that are remembered
 _PERSONS = ("approve", "settle", "restore")
 
 _INSTEAD = (
@@ -58,17 +59,31 @@ def judge(tool: str, given: dict[str, Any], folder: str, guarded: Guarded) -> st
     name = tool.rpartition("__")[2]
     if name in ("apply_schema", "submit_verdict"):
         return _whole(name, given)
+    start = next((value for key in ("workdir", "cwd") if isinstance(value := given.get(key), str)), "")
     for text in _texts(given):
+        # What a path is seen from. Nobody runs the `cd`s here, so each folder that was gone to counts until the end.
+        folders = _gone_to([folder], start)
         for command in commands(text):
-            why = _command(command, folder, guarded)
-            if why is not None:
-                return why
+            for seen_from in folders:
+                why = _command(command, seen_from, guarded)
+                if why is not None:
+                    return why
+            if command.program in ("cd", "pushd"):
+                folders = _gone_to(folders, next((word for word in command.words if not word.startswith("-")), "~"))
     if name in _WRITERS:
         for path in _written(given):
             what = guarded.file_at(path, folder)
             if what is not None:
                 return f"{safe(path)} is {what}, which changes through endmark or by a person. {_INSTEAD}"
     return None
+
+
+def _gone_to(folders: list[str], path: str) -> list[str]:
+    """Those folders, and what `path` leads to from each; no more than a handful."""
+    if not path or "\0" in path or len(path) > 4096:
+        return folders
+    found = [os.path.normpath(os.path.join(folder, os.path.expanduser(path))) for folder in folders]
+    return list(dict.fromkeys([*folders, *found]))[-_FOLDERS:]
 
 
 def _texts(given: dict[str, Any]) -> Iterator[str]:

@@ -28,6 +28,10 @@ class Command(msgspec.Struct, frozen=True):
 def commands(text: str, depth: int = 0) -> Iterator[Command]:
     """The simple commands in a line or script, also those handed to another shell. Advisory: no shell is emulated."""
     for words in _split(text):
+        if depth < _DEEPEST:
+            for word in words:
+                for inner in _substituted(word):
+                    yield from commands(inner, depth + 1)
         plain, writes, after = [], [], ""
         for word in words:
             if after:
@@ -80,6 +84,18 @@ def _inner(program: str, words: list[str]) -> str | None:
             if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*|--command", word):
                 return words[at + 1]
     return None
+
+
+def _substituted(word: str) -> Iterator[str]:
+    """What stands in `$(...)` inside a quoted word; without its end, the rest."""
+    at = word.find("$(")
+    while at >= 0:
+        depth, end = 1, at + 2
+        while end < len(word) and depth:
+            depth += {"(": 1, ")": -1}.get(word[end], 0)
+            end += 1
+        yield word[at + 2 : end - (not depth)]
+        at = word.find("$(", end)
 
 
 def _split(text: str) -> Iterator[list[str]]:
