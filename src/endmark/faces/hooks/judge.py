@@ -20,6 +20,17 @@ _POSTGRES = frozenset(
 )
 _MARIADB = frozenset({"mariadb", "mysql", "mycli", "mariadb-admin", "mysqladmin", "mysqlimport", "mariadb-import"})
 _ENGINE = {**dict.fromkeys(_POSTGRES, "postgresql"), **dict.fromkeys(_MARIADB, "mariadb")}
+# Options of an engine's clients whose value is the next word and names no database; and those that name one.
+_TAKES_VALUE = {
+    "postgresql": frozenset(
+        {*(f"-{letter}" for letter in "cfvFPRTLohpUnNtj"), "--command", "--file", "--set", "--variable", "--output"}
+        | {"--host", "--port", "--username", "--pset", "--field-separator", "--record-separator", "--log-file"}
+    ),
+    "mariadb": frozenset(
+        {*(f"-{letter}" for letter in "euhPS"), "--execute", "--user", "--host", "--port", "--socket", "--protocol"}
+    ),
+}
+_NAMES = {"postgresql": re.compile(r"-d|--dbname\b"), "mariadb": re.compile(r"-D|--database\b")}
 # Programs that only look at a file, whatever they are given.
 _LOOKS = frozenset(
     {
@@ -173,10 +184,20 @@ def _server(engine: str, words: tuple[str, ...], guarded: Guarded) -> str | None
     for name, what in targets.items():
         if name and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text):
             return what
-    says_none = (
-        not any(not word.startswith("-") for word in words) and "--version" not in words and "--help" not in words
-    )
+    says_none = not _names_database(engine, words) and "--version" not in words and "--help" not in words
     return next(iter(targets.values()), None) if says_none else None
+
+
+def _names_database(engine: str, words: tuple[str, ...]) -> bool:
+    """Whether a database is said at all, by an option or by a word that is no option's value: else the client goes to
+    the one of its environment."""
+    rest = iter(words)
+    for word in rest:
+        if _NAMES[engine].match(word) or (word and not word.startswith("-")):
+            return True
+        if word in _TAKES_VALUE[engine]:
+            next(rest, None)
+    return False
 
 
 def _mentioned(words: tuple[str, ...], folder: str, guarded: Guarded) -> str | None:
