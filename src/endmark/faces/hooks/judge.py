@@ -1,5 +1,6 @@
 """The rules: which tool calls would reach something guarded by another road than the gate."""
 
+import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -53,6 +54,7 @@ _LOOKS = frozenset(
     }
     | {"sha256sum", "md5sum", "cmp", "diff", "realpath", "readlink", "basename", "dirname", "cd", "endmark", "less"}
 )
+_FIND_ACTS = frozenset({"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"})
 _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"})
 _PATHS = ("file_path", "notebook_path", "path")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
@@ -167,6 +169,12 @@ def _command(command: Command, folder: str, guarded: Guarded) -> str | None:
         said = " ".join(words)
         if "ENDMARK_AGENT_MAY_APPROVE" in said:
             return "Who may approve is a person's to say. Leave that variable alone, and tell the person what waits."
+    if program == "find" and _FIND_ACTS.intersection(words):
+        what = _found(words, folder, guarded)
+        if what is not None:
+            return f"find would act on {what}, which changes through endmark alone. {_INSTEAD}"
+    if program in _SQLITE and (what := _in_variable(words, guarded)) is not None:
+        return f"{program} would reach {what} past its gate. {_INSTEAD}"
     if program not in _LOOKS:
         what = _mentioned(words, folder, guarded)
         if what is not None:
@@ -177,15 +185,34 @@ def _command(command: Command, folder: str, guarded: Guarded) -> str | None:
 def _server(engine: str, words: tuple[str, ...], guarded: Guarded) -> str | None:
     """Which target of this engine a client would reach: by its database, a URL or a variable; or by saying none."""
     text = " ".join(words)
-    for name, what in guarded.variables.items():
-        if re.search(rf"\$\{{?{re.escape(name)}\b", text):
-            return what
+    what = _in_variable(words, guarded)
+    if what is not None:
+        return what
     targets = {name: what for (its, name), what in guarded.databases.items() if its == engine}
     for name, what in targets.items():
         if name and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", text):
             return what
     says_none = not _names_database(engine, words) and "--version" not in words and "--help" not in words
     return next(iter(targets.values()), None) if says_none else None
+
+
+def _in_variable(words: tuple[str, ...], guarded: Guarded) -> str | None:
+    text = " ".join(words)
+    found = (what for name, what in guarded.variables.items() if re.search(rf"\$\{{?{re.escape(name)}\b", text))
+    return next(found, None)
+
+
+def _found(words: tuple[str, ...], folder: str, guarded: Guarded) -> str | None:
+    """A guarded file that `find` is given, by its path or its name."""
+    for path, what in guarded.files.items():
+        if os.path.basename(path) in words:
+            return what
+    start = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
+    for name in start:
+        found = guarded.file_at(name, folder)
+        if found is not None:
+            return found
+    return None
 
 
 def _names_database(engine: str, words: tuple[str, ...]) -> bool:
