@@ -112,6 +112,17 @@ def test_what_is_sent_with_its_digests_is_whole(site):
     assert site.submit(packed, *fields).status == 202
 
 
+def test_each_line_of_a_digest_counts(site):
+    """H4"""
+    raw, before = envelope("twice"), site.world()
+    wrong = digest(b"another")
+    for fields in ((digest(raw), wrong), (wrong, digest(raw))):
+        said = site.submit(raw, *(f"Content-Digest: {one}" for one in fields))
+        assert said.json["signal"] == "envelope-digest"
+    assert site.submit(raw, f"Content-Digest: {digest(raw)}", f"Content-Digest: {digest(raw, 'sha512')}").status == 202
+    assert site.world() == before
+
+
 def test_an_id_beside_a_cut_body_is_spent(site):
     raw = envelope("spent")
     first = site.submit(raw[:-30], "Endmark-Job-Id: spent")

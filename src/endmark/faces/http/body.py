@@ -40,7 +40,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(request: Request, settings: Settings, room: Room) -> Body:
     """H1: all of the body, decoded. Raises Problem for want of room, and nothing else."""
-    get = request.headers.get
+    get, lines = request.headers.get, request.headers.getlist
     expected = int(declared) if (declared := get("content-length")) is not None else None
     cap = settings.max_body + HEADER_MAX
     if expected is not None and expected > cap:  # H3: not a byte of it is read
@@ -52,8 +52,8 @@ async def read(request: Request, settings: Settings, room: Room) -> Body:
     except TimeoutError:  # only where nothing had come yet
         raw, refused, listening = b"", _idle(0, expected), True
     if refused is None:
-        refused = _digested(raw, get("content-digest"), get("repr-digest"))
-    encoding = get("content-encoding")
+        refused = _digested(raw, _joined(lines("content-digest")), _joined(lines("repr-digest")))
+    encoding = _joined(lines("content-encoding"))
     if refused is None and encoding is not None and coding.codings(encoding):
         try:  # H5
             decoded = await asyncio.to_thread(coding.decode, raw, encoding, cap)
@@ -62,6 +62,11 @@ async def read(request: Request, settings: Settings, room: Room) -> Body:
         room.take(len(raw) + len(decoded))
         return Body(raw=decoded)
     return Body(raw=raw, refused=refused, listening=listening)
+
+
+def _joined(lines: list[str]) -> str | None:
+    """A field that came in several lines is one list (RFC 9110, 5.3): no line goes unread."""
+    return ", ".join(lines) if lines else None
 
 
 async def _pieces(
