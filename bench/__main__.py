@@ -26,6 +26,7 @@ ROOMS = {
     "patches": "patches",
     "proxy": "proxy",
     "postgres": "postgres",
+    "queue": "queue",
     "rehearsals": "rehearsing",
     "drills": "drilling",
     "service": "service",

@@ -20,7 +20,7 @@ from endmark.faces.worker.queue_schema import set_up
 from endmark.faces.worker.work import usable_places
 from endmark.ledger.book import Ledger
 
-PATIENCE = 60.0  # seconds
+PATIENCE = 300.0  # seconds: a busy machine is slow, and a job that is stuck is stuck for ever
 QUICK = "heartbeat = 0.2\nstalled_after = 1.0\nsweep_every = 0.5\nreconcile_every = 0.5\n"
 STATEMENTS = ("CREATE TABLE IF NOT EXISTS made (job TEXT)", "INSERT INTO made VALUES ('{job}')")
 # Takes a while, between two looks at whether it should end.

@@ -10,7 +10,7 @@ import pytest
 from tests.faces.worker.site import SLOW, STATEMENTS, Site
 from tests.support import servers
 
-LONG = (*STATEMENTS, SLOW.format(1_000_000), "SELECT 1")
+LONG = (*STATEMENTS, SLOW.format(500_000), "SELECT 1")
 
 
 def crew_under_fire(here, kills, jobs, seed):
@@ -41,7 +41,7 @@ def test_six_kills_of_three_workers(here):
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(4))
 def test_many_kills_of_three_workers(here, seed):
-    states = crew_under_fire(here, 12, 60, seed)
+    states = crew_under_fire(here, 12, 50, seed)
     assert "applied" in states.values()
 
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -167,8 +168,27 @@ def test_each_chore_is_done_by_one_at_a_time(here):
     assert second.sweep() == 1
 
 
+def test_a_night_is_replayed_once_and_by_one_at_a_time(tmp_path):
+    """Two workers with a timetable of seconds: no night is done twice, and none beside another."""
+    repository = tmp_path / "app"
+    subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True)
+    more = f'replay = ["{repository}"]\nreplay_at = "* * * * * *"\n'
+    with site(tmp_path, more=more) as here:
+        first, second = upkeep_of(here), upkeep_of(here)
+        with first.alone("replay") as connection:
+            assert connection is not None
+            assert second.replay() is False
+        assert second.replay() is True
+        began = time.time()
+        with here.workers(2):
+            here.until(lambda: here.said().count("replay of ") >= 4)
+            assert len(here.sql("SELECT 1 FROM procrastinate_jobs WHERE status = 'doing'")) <= 1
+        ((made,),) = here.sql("SELECT last_value FROM procrastinate_jobs_id_seq")
+        assert made <= time.time() - began + 2  # each worker alone would have made as many
+
+
 def test_sigterm_lets_what_runs_finish(here):
-    here.submit("long", statements=(*STATEMENTS, SLOW.format(4_000_000)))
+    here.submit("long", statements=(*STATEMENTS, SLOW.format(1_000_000)))
     with here.workers() as crew:
         here.until(lambda: here.states()["long"] == "applying")
         here.submit("next")
