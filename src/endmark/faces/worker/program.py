@@ -7,6 +7,7 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from endmark.faces.config import Config
@@ -61,8 +62,12 @@ class Program:
             self._stop.set()
             told.set()
 
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, on_signal, number.name)
+        def on_number(number: int, _frame: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended, and the process is about to
+                loop.call_soon_threadsafe(on_signal, signal.Signals(number).name)
+
+        for number in _SIGNALS:  # to the end of the process: one more signal must not cut its last steps
+            signal.signal(number, on_number)
         chores = self._upkeep.start()
         self._say(f"Working: {self._concurrency} at a time, {len(self._lines)} targets")
         pause = 0.5
@@ -77,8 +82,6 @@ class Program:
         self._tasks.ended_by = self._tasks.ended_by or "SIGTERM"  # a chore that goes on ends too
         for chore in chores:
             await asyncio.to_thread(chore.join, self._queue.table.drain_timeout)
-        for number in _SIGNALS:
-            loop.remove_signal_handler(number)
 
     async def _once(self, told: asyncio.Event) -> str:
         """Work until told to end, or until the queue is lost; why."""

@@ -21,6 +21,7 @@ _LOOK = (
 )
 # Whoever waits for a target that was busy is told the moment it is free: Procrastinate tells only of new rows.
 _NEXT = (
+    "CREATE INDEX endmark_waiting ON procrastinate_jobs (lock) WHERE status = 'todo'",
     """CREATE FUNCTION endmark_next_in_line() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT 1 FROM procrastinate_jobs WHERE lock = OLD.lock AND status = 'todo') THEN
