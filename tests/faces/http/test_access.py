@@ -164,6 +164,8 @@ def test_limits_are_kept(tmp_path):
         site.service.limits.watchers = 1
         site.submit(envelope("w"))
         assert site.ask("GET", "/v1/jobs/w?wait=1").status == 503
+        refused = site.ask("GET", "/v1/jobs/w/events")
+        assert (refused.status, refused.json["signal"], refused.headers["retry-after"]) == (503, "busy", "1")
         wrong = [site.ask("GET", "/v1/jobs", token="emk_" + "B" * 43).status for _ in range(22)]
         assert (wrong[0], wrong[-1]) == (401, 429)
 

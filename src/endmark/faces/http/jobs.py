@@ -144,6 +144,7 @@ def router(service: Service) -> APIRouter:
         last = request.headers.get("last-event-id", "0")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
         stream = progress.events(service, entry.attempt_id, after)
+        await anext(stream)  # after its head an answer cannot be a 503 any more
         return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
     @routes.post("/v1/jobs/{id}/approve", **openapi.APPROVE)

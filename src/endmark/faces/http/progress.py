@@ -43,8 +43,10 @@ async def events(service: Service, attempt_id: str, after: int) -> AsyncIterator
     """H29: what happened to a job since event number `after`, and what happens, until it is final.
 
     `id:` is the number of the event in the job's chain: a client that comes again with Last-Event-ID misses nothing.
+    The first piece is empty. Raises Problem instead of it where too many wait (H22).
     """
     with service.limits.watcher():
+        yield b""  # a place was free: now the answer may begin
         quiet, told = 0, None
         while True:
             chain, entry = await service.read(lambda ledger: (ledger.events(attempt_id), entry_in(ledger, attempt_id)))
