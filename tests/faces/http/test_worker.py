@@ -71,6 +71,34 @@ def test_a_job_that_was_held_back_is_not_applied_where_review_was_wanted_then(tm
         assert (place.review, left.ran, left.outcome.state) == ("none", False, "staged")
 
 
+def test_a_target_that_hangs_keeps_nobody_from_reading(tmp_path, monkeypatch):
+    hangs, entered = threading.Event(), threading.Semaphore(0)
+    real = SqliteTarget.open
+
+    def hanging(target):
+        entered.release()
+        assert hangs.wait(20)
+        return real(target)
+
+    with served(tmp_path) as site:
+        jobs = [f"hangs-{number}" for number in range(8)]
+        for job in jobs:
+            site.submit(envelope(job))
+        monkeypatch.setattr(SqliteTarget, "open", hanging)
+        threads = [threading.Thread(target=site.ask, args=("POST", f"/v1/jobs/{job}/approve", b"")) for job in jobs]
+        try:
+            for thread in threads:
+                thread.start()
+            assert all(entered.acquire(timeout=20) for _ in jobs)
+            assert [state(site, job) for job in jobs] == ["staged"] * 8
+            assert not hangs.is_set()
+        finally:
+            hangs.set()
+            for thread in threads:
+                thread.join()
+        assert [state(site, job) for job in jobs] == ["approved"] * 8
+
+
 def test_what_is_being_sent_when_the_service_ends_is_taken(tmp_path):
     """H32"""
     raw = envelope("last")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value")
 _READERS = 8
+_GATES = 8
 
 
 class Changes:
@@ -89,6 +90,8 @@ class Service:
         self.loop = asyncio.get_running_loop()
         self.changes = Changes()
         self._pool = ThreadPoolExecutor(_READERS, "endmark-http")
+        # Of their own: those who wait for a target that hangs keep nobody from reading the ledger.
+        self._gates = ThreadPoolExecutor(_GATES, "endmark-http-gate")
         self.ledger = Ledger.open(self.config.ledger, create=True, outbox=self._outbox())
         self._book = Ledger.open(self.config.ledger, create=False)
         self.writer = Writer(self.ledger, self.clock, tell=self._tell, committed=self.figures.committed)
@@ -115,6 +118,7 @@ class Service:
             await asyncio.to_thread(self.worker.stop, self.settings.drain_timeout)
         await asyncio.to_thread(self.writer.close)
         await asyncio.sleep(0)  # what the writer told last
+        self._gates.shutdown(wait=True)
         self._pool.shutdown(wait=True)
         self.ledger.close()
         self._book.close()
@@ -164,7 +168,7 @@ class Service:
                 return act(gate)
 
         try:
-            return await self.loop.run_in_executor(self._pool, run)
+            return await self.loop.run_in_executor(self._gates, run)
         finally:
             self.changes.told()
             if self.worker is not None:
