@@ -30,8 +30,8 @@ def commands(text: str, depth: int = 0) -> Iterator[Command]:
     for words in _split(text):
         if depth < _DEEPEST:
             for word in words:
-                for inner in _substituted(word):
-                    yield from commands(inner, depth + 1)
+                for within in _substituted(word):
+                    yield from commands(within, depth + 1)
         plain, writes, after = [], [], ""
         for word in words:
             if after:
