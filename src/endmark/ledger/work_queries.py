@@ -8,30 +8,36 @@ from endmark.ledger.entry import COLUMNS, Entry, entry_of
 from endmark.ledger.queries import Queries
 
 MOST = 100
+_PUT_OFF = 10_000  # a statement takes no more than some 32,000 values
 
 
-def due_jobs(ledger: Queries, targets: tuple[str, ...], busy: tuple[str, ...] = ()) -> list[Entry]:
+def due_jobs(
+    ledger: Queries, targets: tuple[str, ...], busy: tuple[str, ...] = (), put_off: tuple[str, ...] = ()
+) -> list[Entry]:
     """Jobs for `targets` (identities) that are approved, or staged where no review was asked for; oldest first.
 
-    None of a target in `busy`, and at most a hundred. Raises CannotTry.
+    None of a target in `busy`, none of the attempts in `put_off` (of many the first ten thousand), and at most a
+    hundred of each target, so that no other is kept waiting by one. Raises CannotTry.
     """
     free = tuple(target for target in targets if target not in busy)
     if not free:
         return []
-    marks = ", ".join("?" * len(free))
-    select = f"SELECT {', '.join(COLUMNS)} FROM attempts WHERE state = ? AND state <> 'received' "  # noqa: S608
-    approved = ledger.ask(
-        entry_of, f"{select}AND target IN ({marks}) ORDER BY n LIMIT ?", State.APPROVED.value, *free, MOST
-    )
-    staged = ledger.ask(
-        entry_of,
-        f"{select}AND target IN ({marks}) AND evidence LIKE ? ORDER BY n LIMIT ?",
-        State.STAGED.value,
-        *free,
-        f"%{REVIEW_NONE}%",
-        MOST,
-    )
-    return sorted(approved + staged, key=lambda entry: entry.attempt_id)[:MOST]
+    not_now = put_off[:_PUT_OFF]
+    skip = f"AND attempt_id NOT IN ({', '.join('?' * len(not_now))}) " if not_now else ""
+    select = f"SELECT {', '.join(COLUMNS)} FROM attempts WHERE state = ? AND state <> 'received' AND target = ? "  # noqa: S608
+    found: list[Entry] = []
+    for target in free:
+        found += ledger.ask(entry_of, f"{select}{skip}ORDER BY n LIMIT ?", State.APPROVED.value, target, *not_now, MOST)
+        found += ledger.ask(
+            entry_of,
+            f"{select}AND evidence LIKE ? {skip}ORDER BY n LIMIT ?",
+            State.STAGED.value,
+            target,
+            f"%{REVIEW_NONE}%",
+            *not_now,
+            MOST,
+        )
+    return sorted(found, key=lambda entry: entry.attempt_id)
 
 
 class Due(NamedTuple):

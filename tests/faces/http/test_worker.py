@@ -10,6 +10,7 @@ from endmark.core.refusal import CannotTry
 from endmark.effects.sqlite import SqliteTarget
 from endmark.faces.worker import embedded
 from endmark.faces.worker.work import places_by_identity, run_job
+from endmark.ledger import work_queries
 from endmark.ledger.book import Ledger
 
 OURS = ("endmark-worker", "endmark-apply", "endmark-rehearse", "endmark-ledger", "endmark-http")
@@ -41,6 +42,30 @@ def test_a_target_out_of_reach_is_tried_again_and_then_left(tmp_path, monkeypatc
         assert state(site, "away") == "staged"
     with served(tmp_path, worker=True) as site:  # the next start begins anew
         site.until(lambda: state(site, "away") == "applied")
+
+
+def test_jobs_that_are_put_off_keep_no_other_from_its_turn(tmp_path, monkeypatch):
+    """H27: more of them than are looked at in one go, and behind them one for a target that is there."""
+    monkeypatch.setattr(embedded, "_FIRST_PAUSE", 1000.0)
+    monkeypatch.setattr(embedded, "LOOKS_EVERY", 0.02)
+    monkeypatch.setattr(work_queries, "MOST", 2)
+    real = SqliteTarget.open
+
+    def away(target):
+        if target.identity.endswith("auto.db"):
+            raise CannotTry("the target is away")
+        return real(target)
+
+    monkeypatch.setattr(SqliteTarget, "open", away)
+    with served(tmp_path, worker=True) as site:
+        jobs = [f"away-{number}" for number in range(5)]
+        for job in jobs:
+            site.submit(envelope(job), target="auto")
+        site.until(lambda: len(site.service.worker._tries) == len(jobs))
+        site.submit(envelope("there"))
+        site.ask("POST", "/v1/jobs/there/approve", b"")
+        site.until(lambda: state(site, "there") == "applied")
+        assert {state(site, job) for job in jobs} == {"staged"}
 
 
 def test_one_job_can_be_run_by_anybody_any_number_of_times(tmp_path):

@@ -138,9 +138,10 @@ class Embedded:
         """Start what is due on targets that are free."""
         from endmark.ledger.book import Ledger
 
-        with Ledger.open(self._config.ledger, create=False) as ledger:
-            due = due_jobs(ledger, self._identities, tuple(self._busy))
         at = time.monotonic()
+        later = tuple(attempt for attempt, (tries, then) in list(self._tries.items()) if at < then or tries >= TRIES)
+        with Ledger.open(self._config.ledger, create=False) as ledger:
+            due = due_jobs(ledger, self._identities, tuple(self._busy), later)
         for entry in due:
             target = entry.target or ""
             tries, not_before = self._tries.get(entry.attempt_id, (0, 0.0))
