@@ -92,6 +92,18 @@ def test_a_list_shows_only_what_a_token_reaches(site):
     assert (bool(mine), none, [target["name"] for target in names]) == (True, [], ["other"])
 
 
+def test_a_refused_attempt_leads_to_no_job_of_another_target(site):
+    """H14"""
+    admin, here = site.secrets["admin"], site.make_token("only-other", "submit", "approve", targets=("other",))
+    site.submit(envelope("theirs", down=["DROP TABLE made"]), token=admin)
+    reused = site.submit(envelope("theirs", ("SELECT 1",)), target="other", token=here).json
+    assert reused["signal"] == "id-reused"
+    said = site.ask("POST", f"/v1/jobs/{reused['attempt_id']}/revert", b"", token=here)
+    assert (said.status, said.json["signal"]) == (409, "conflict")
+    assert "rejected" in said.json["detail"]
+    assert "staged" not in said.json["detail"]
+
+
 def test_nobody_approves_what_came_under_the_same_name(site):
     """H16"""
     secret = site.make_token("both", "submit", "approve")

@@ -205,10 +205,14 @@ async def undo(service: Service, request: Request, name: str) -> Outcome:
     """Stage the job that undoes one, for whoever asks. For every door. Raises Problem and CannotTry."""
     identity = await service.allow(request, "submit", "approve")
     entry = await visible(service, identity, name)
+    undone = entry.job_id or entry.attempt_id
+    if entry.state is not State.APPLIED:  # a refused attempt may say the id of a job that is another target's
+        said = f"That attempt of {undone} is {entry.state}; only an applied job can be reverted. Nothing was done."
+        raise not_tried("conflict", said)
     place = _place(service, entry)
 
     def act(gate: Gate) -> Outcome:
-        return gate.doing.stage_revert(entry.job_id or name, gate.target(place.target), identity.name)
+        return gate.doing.stage_revert(undone, gate.target(place.target), identity.name)
 
     return await _acted(service, place, act, "revert staged", identity)
 
