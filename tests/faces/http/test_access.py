@@ -141,6 +141,8 @@ def test_a_name_is_used_once(site):
 
 HEADERS = {
     "a name that leads here": ("Host: evil.example:80",),
+    "somebody behind a proxy": ("X-Forwarded-For: 203.0.113.7",),
+    "somebody behind a proxy of another kind": ("Forwarded: for=203.0.113.7",),
     "a page from elsewhere": ("Origin: http://evil.example",),
     "a page from elsewhere that hides it": ("Sec-Fetch-Site: cross-site",),
 }

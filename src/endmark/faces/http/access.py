@@ -16,6 +16,7 @@ from endmark.ledger.tokens import SCOPES, Token, Tokens, digest
 LOCAL = "local"
 _FRESH = 2.0  # H18: seconds that what the ledger said of a token is believed
 _REMEMBERED = 10_000
+_FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,6 +113,9 @@ def check_local(request: Request) -> None:
     name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if not is_loopback(name):  # a name that leads here by a trick of DNS
         raise not_tried("forbidden", "Without tokens only localhost is served. Nothing was done.", close=True)
+    if any(name in request.headers for name in _FORWARDED):
+        said = "A proxy passed this on for somebody else, and without tokens only this machine is served."
+        raise not_tried("forbidden", f"{said} Nothing was done; 'endmark token create' makes a token.", close=True)
     origin = request.headers.get("origin")
     site = request.headers.get("sec-fetch-site", "none")
     if (origin is not None and origin != f"http://{host}") or site not in ("none", "same-origin"):
