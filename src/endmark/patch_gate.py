@@ -55,11 +55,14 @@ class PatchGate:
 
     # ---- the doings -------------------------------------------------------------------------------------------
 
-    def review(self, gate: Gate, place: Place, submitter: str) -> PatchOutcome:
+    def review(
+        self, gate: Gate, place: Place, submitter: str, *, begun: Callable[[str], None] = lambda _id: None
+    ) -> PatchOutcome:
         """Ask the reviewers of the branch about a change, and decide.
 
         A change that was decided is not asked about again: a pass stands, and a fail is never asked into a pass. Only
-        reviewers without a whole verdict are asked, each within its budget. Raises CannotTry.
+        reviewers without a whole verdict are asked, each within its budget. `begun` is told the decision's id before
+        anybody is asked; what it raises ends the call there. Raises CannotTry.
         """
         settle_merges(self._book, gate, place.repository, self._clock)
         case = self._read(gate, place, submitter)
@@ -70,6 +73,7 @@ class PatchGate:
             return self.outcome(known)
         self._reviewing.check(place)
         decision = self._begin(case, submitter)
+        begun(decision.decision_id)
         if self._failed(case) is not None:  # by a verdict that no decision was made by
             return self._conclude(case, decision)
         self._carry(case, decision)
@@ -100,12 +104,14 @@ class PatchGate:
         *,
         reviewer: str | None = None,
         name: str | None = None,
+        refused: Refused | None = None,
     ) -> PatchOutcome:
         """Decide on a verdict that was made elsewhere: `raw` is its envelope, `reviewer` whose it is.
 
         `name` is the id of this attempt, given outside the body; without one it is made of the bytes and the change, so
         that the same verdict brought twice is one attempt. What is brought about a change that was decided is recorded
-        too: a fail ends a pass that is not merged, nothing else moves. Raises CannotTry, and NoSuchReviewer.
+        too: a fail ends a pass that is not merged, nothing else moves. `refused`: why the bytes are known not to have
+        arrived whole; they are recorded so, and never judged. Raises CannotTry, and NoSuchReviewer.
         """
         whose = _whose(place, reviewer)
         settle_merges(self._book, gate, place.repository, self._clock)
@@ -113,11 +119,16 @@ class PatchGate:
         if isinstance(case, PatchOutcome):
             return case
         digest = hashlib.sha256(raw).hexdigest()
-        review_id = name or f"{digest[:32]}-{case.change.diff_sha[:16]}-{place.policy.sha256[:16]}-{whose.name}"
-        former = self._book.review(review_id)
+        review_id = name
+        if name is None and refused is None:  # bytes that were cut are no name for those that were not
+            review_id = f"{digest[:32]}-{case.change.diff_sha[:16]}-{place.policy.sha256[:16]}-{whose.name}"
+        former = None if review_id is None else self._book.review(review_id)
         if former is not None:
-            return self._again(case, former, digest, whose.name, submitter)
-        answer, body, _ = self._reviewing.judge(case, raw, signer=whose.signed_by)
+            return self._again(case, former, None if refused else digest, whose.name, submitter)
+        if refused is not None:
+            answer, body, _ = self._reviewing.cut(refused, raw)
+        else:
+            answer, body, _ = self._reviewing.judge(case, raw, signer=whose.signed_by)
         known = self._known(gate, case)
         is_fail = answer.state is Review.FAIL
         if known is not None and known.state is Decision.MERGED and is_fail:
@@ -127,10 +138,10 @@ class PatchGate:
         try:
             brought = self._book.brought(decision.decision_id, how, answer, self._clock(), body=body)
         except ValueError:  # somebody brought the same at the same moment
-            former = self._book.review(review_id)
+            former = None if review_id is None else self._book.review(review_id)
             if former is None:
                 raise
-            return self._again(case, former, digest, whose.name, submitter)
+            return self._again(case, former, None if refused else digest, whose.name, submitter)
         if known is not None:
             stands = self._stands(known.decision_id, brought)
             if not (is_fail and stands.state == Decision.MERGED):
@@ -234,11 +245,17 @@ class PatchGate:
             body=body,
         )
 
-    def _again(self, case: Case, former: ReviewEntry, digest: str, reviewer: str, submitter: str) -> PatchOutcome:
-        """A review id came again: what is on record for the same bytes, reviewer and change, else a refusal."""
+    def _again(
+        self, case: Case, former: ReviewEntry, digest: str | None, reviewer: str, submitter: str
+    ) -> PatchOutcome:
+        """A review id came again: what is on record for the same bytes, reviewer and change, else a refusal.
+
+        `digest` is None for bytes that were cut: they are the same as nothing.
+        """
         decision = self._book.get(former.decision_id)
         assert decision is not None  # noqa: S101  # a review has its decision, or the SQL would not have taken it
-        same = (former.body_sha256, former.reviewer) == (digest, reviewer) and decision.diff_sha == case.change.diff_sha
+        same = digest is not None and (former.body_sha256, former.reviewer) == (digest, reviewer)
+        same = same and decision.diff_sha == case.change.diff_sha
         if same and decision.policy_sha256 == case.place.policy.sha256:
             if decision.state is Decision.PENDING:  # whoever brought it may have been killed before this
                 self._carry(case, decision)

@@ -4,9 +4,10 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.ledger.plans import NOW, ROADS, a_refusal, book_with, open_book, raw
-from tests.ledger.test_patches import DIFF, merged, passed
+from tests.ledger.test_patches import DIFF, NEW, merged, passed
 from tests.support import ledgers
 
 from endmark.core.states import Decision, State
@@ -172,3 +173,23 @@ def test_the_first_version_is_brought_up_on_a_server(url, monkeypatch):
         assert ledger.page(100) == before
         assert counted(ledger) == {("shop", state.value): 1 for state in STAND}
         assert counted(ledger, "decision") == {("refs/heads/main", "merged"): 1}
+
+
+def test_pages_of_the_decisions_of_some_places(path):
+    """Of a repository, a branch, both, any of several, and of none."""
+    main, onward = "refs/heads/main", "refs/heads/next"
+    wanted = [("a", main), ("a", onward), ("b", main)]
+    with open_book(path) as ledger:
+        book = PatchBook(ledger)
+        for repository, branch in wanted:
+            book.open(msgspec.structs.replace(NEW, repository=repository, ref=branch), NOW)
+
+        def found(places, **more):
+            return [(one.repository, one.ref) for one in book.page(10, places=places, **more)][::-1]
+
+        assert found(None) == found([(None, None)]) == wanted
+        assert found([]) == []
+        assert found([("a", None)]) == wanted[:2]
+        assert found([(None, main)]) == [wanted[0], wanted[2]]
+        assert found([("b", main), ("a", onward)], state=Decision.PENDING) == wanted[1:]
+        assert found([("b", onward)]) == found([("a", None)], state=Decision.PASS) == []

@@ -15,6 +15,7 @@ from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
+from endmark.faces.repositories import RepositoryTable, repositories_of
 from endmark.faces.targets import target_at, target_on_record
 from endmark.faces.worker.outbox import Deferring, Queue, QueueTable, queue_at
 from endmark.steps.treatment import Options
@@ -24,7 +25,7 @@ SECONDS_MAX = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
-_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable", QueueTable)
+_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable", QueueTable, RepositoryTable)
 
 
 class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -109,6 +110,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     merge: MergeTable = MergeTable()
     mcp: McpTable = McpTable()
     service: Mapping[str, Any] = {}
+    repositories: Mapping[str, RepositoryTable] = {}
     queue: Queue | None = None
 
     @property
@@ -253,6 +255,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         mcp=_convert(tables.get("mcp", {}), McpTable, f"{file}: mcp"),
         service=tables.get("service", {}),
         queue=_queue(tables.get("queue"), where, f"{file}: queue", environ),
+        repositories=repositories_of(tables.get("repositories", {}), file, _convert),
     )
 
 

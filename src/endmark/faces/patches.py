@@ -20,6 +20,7 @@ from endmark.ledger.patch_book import PatchBook
 from endmark.ledger.patch_outcomes import outcome_of
 from endmark.patch_gate import PatchGate
 from endmark.steps.merging import How, Sign, merge_passed, statement
+from endmark.steps.patch_approval import Conflict, approve, approver_of
 from endmark.steps.patch_case import Place, policy_in, read_again, read_place
 from endmark.steps.reviewing import Reviewers, Reviewing
 
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from endmark.core.policy import Policy
+    from endmark.core.refusal import Refused
     from endmark.core.verdict import Finding
     from endmark.effects.target import Stop
+    from endmark.ledger.patch_entry import DecisionEntry
     from endmark.reconcile_patches import SettledPatches
     from endmark.replay import Replayed
 
@@ -42,7 +45,8 @@ class Patches:
     each base commit. `fetch`: the remote that a shallow clone fetches from what it lacks. `trusted_keys`: files of
     public keys; without them no signed verdict counts. Reviewers' keys are read from the environment. Raises CannotTry
     where the repository, the ledger or the keys cannot be used, and PolicyRefused (a `Refused`) for a policy that
-    cannot decide. It belongs to one thread.
+    cannot decide. `may` is told the full name of the branch before anything is done about it; what it raises is
+    raised. It belongs to one thread.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class Patches:
         create: bool = True,
         trusted_keys: str | Path | Iterable[str | Path] | None = None,
         stop: Stop = lambda: None,
+        may: Callable[[str], None] = lambda _ref: None,
     ) -> None:
+        self._may = may
         self._policy = None if policy is None else Path(policy)
         self._stop = stop
         self._verify = None
@@ -88,9 +94,20 @@ class Patches:
     def close(self) -> None:
         self._open.close()
 
-    def review(self, base: str, head: str, *, ref: str | None = None, submitter: str = "python") -> PatchOutcome:
-        """Ask the branch's reviewers about merging `head` into `base`, and decide. `ref`: the branch, if not `base`."""
-        return self._doing.review(self.git, self._place(base, head, ref), submitter)
+    def review(
+        self,
+        base: str,
+        head: str,
+        *,
+        ref: str | None = None,
+        submitter: str = "python",
+        begun: Callable[[str], None] = lambda _id: None,
+    ) -> PatchOutcome:
+        """Ask the branch's reviewers about merging `head` into `base`, and decide. `ref`: the branch, if not `base`.
+
+        `begun` is told the decision's id before anybody is asked.
+        """
+        return self._doing.review(self.git, self._place(base, head, ref), submitter, begun=begun)
 
     def decide(
         self,
@@ -102,14 +119,16 @@ class Patches:
         reviewer: str | None = None,
         job_id: str | None = None,
         submitter: str = "python",
+        refused: Refused | None = None,
     ) -> PatchOutcome:
         """Decide by a verdict made elsewhere, in its envelope; `reviewer`: whose, where the branch asks several.
 
+        `refused`: why the bytes are known not to have arrived whole; they are recorded so, and never judged.
         Read `outcome.state`: a verdict that is not whole, or is of something else, is `incomplete`; nothing is raised
         for it. Raises ValueError (`NoSuchReviewer`) for a reviewer whom the branch does not ask.
         """
         place = self._place(base, head, ref)
-        return self._doing.decide(self.git, place, verdict, submitter, reviewer=reviewer, name=job_id)
+        return self._doing.decide(self.git, place, verdict, submitter, reviewer=reviewer, name=job_id, refused=refused)
 
     def merge(
         self,
@@ -129,6 +148,22 @@ class Patches:
         """
         how = How(person=Person(name, email), sign=None if key is None else _signer(key), approver=approver)
         return merge_passed(self.book, self.git, self._place(base, head, ref), how, now)
+
+    def approve(self, decision_id: str, approver: str) -> PatchOutcome:
+        """Record that `approver` looked at what the policy leaves to a person; `merge_decision` goes by it.
+
+        Raises CannotTry, and Conflict (a CannotTry) for a decision that is no pass, or that needs nobody.
+        """
+        entry = self._recorded(decision_id)
+        if entry.state is not Decision.PASS:
+            raise Conflict(f"{decision_id} is {entry.state}: only a pass is approved. Nothing was done.")
+        return approve(self.book, read_again(self.git, entry, self._rules()), entry, approver, now)
+
+    def merge_decision(self, decision_id: str, *, key: str | Path | None = None) -> PatchOutcome:
+        """As `merge`, for the very commits of a decision on record, with the approver that is on record."""
+        entry = self._recorded(decision_id)
+        approver = approver_of(self.book, decision_id)
+        return self.merge(entry.base, entry.head, ref=entry.ref, key=key, approver=approver)
 
     def get(self, decision_id: str) -> PatchOutcome:
         """A decision on record. Raises CannotTry where there is none of this id."""
@@ -183,8 +218,18 @@ class Patches:
 
         return reconcile_patches(self.book, self.git, self.repository, now)
 
+    def _recorded(self, decision_id: str) -> DecisionEntry:
+        """A decision on record about this repository. Raises CannotTry."""
+        entry = self.book.get(decision_id)
+        if entry is None or entry.repository != self.repository:
+            raise NotThere(f"there is no decision {decision_id} of this repository in the ledger. Nothing was done.")
+        self._may(entry.ref)
+        return entry
+
     def _place(self, base: str, head: str, ref: str | None) -> Place:
-        return read_place(self.git, base=base, head=head, ref=ref, policy_file=self._policy)
+        place = read_place(self.git, base=base, head=head, ref=ref, policy_file=self._policy)
+        self._may(place.ref)
+        return place
 
     def _rules(self) -> Policy | None:
         return None if self._policy is None else policy_in(self._policy)

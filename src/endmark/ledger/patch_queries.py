@@ -1,5 +1,6 @@
 """What can be asked of the book about patches."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -115,14 +116,26 @@ class PatchQueries:
         """Decisions that changed at `moment` or later, oldest first, at most `limit`."""
         return self._all("WHERE changed_at >= ? ORDER BY n LIMIT ?", stamp(moment), limit)
 
-    def page(self, limit: int, before: str | None = None, state: Decision | None = None) -> list[DecisionEntry]:
-        """At most `limit` decisions, newest first, opened before the one whose id is `before`."""
+    def page(
+        self,
+        limit: int,
+        before: str | None = None,
+        state: Decision | None = None,
+        places: Sequence[tuple[str | None, str | None]] | None = None,
+    ) -> list[DecisionEntry]:
+        """At most `limit` decisions, newest first, opened before the one whose id is `before`.
+
+        `places`: only those of these repositories and branches, by full names; None stands for any.
+        """
         where, values = "WHERE TRUE", list[Any]()
         if state is not None:
             where, values = where + " AND state = ?", [*values, state.value]
         if before is not None:
             where += " AND n < (SELECT n FROM decisions WHERE decision_id = ?)"
             values = [*values, before]
+        if places is not None:
+            where += f" AND ({' OR '.join(map(_within, places)) or 'FALSE'})"
+            values += [word for place in places for word in place if word is not None]
         return self._all(f"{where} ORDER BY n DESC LIMIT ?", *values, limit)
 
     def answer(self, review_id: str) -> bytes | None:
@@ -144,6 +157,11 @@ class PatchQueries:
     def _first(self, sql: str, *values: Any) -> DecisionEntry | None:
         found = self._queries.ask(decision_of, sql, *values)
         return found[0] if found else None
+
+
+def _within(place: tuple[str | None, str | None]) -> str:
+    named = [f"{column} = ?" for column, word in zip(("repository", "ref"), place, strict=True) if word is not None]
+    return f"({' AND '.join(named) or 'TRUE'})"
 
 
 def _among(column: str, states: tuple[Any, ...]) -> str:

@@ -192,6 +192,11 @@ class Reviewing:
         judged = self.judge(case, reply.envelope, echoed, beside, signer=_signer_asked(reviewer))
         return judged._replace(stderr=reply.stderr)
 
+    @staticmethod
+    def cut(refused: Refused, raw: bytes) -> Judged:
+        """What a verdict comes to that did not arrive whole, whatever the bytes that came would say."""
+        return _refused(refused, raw)
+
     def judge(
         self,
         case: Case,

@@ -21,6 +21,12 @@ ROUTES = {
     ("POST", "/v1/jobs/{id}/revert"): (("submit", "approve"), 409),
     ("GET", "/v1/targets"): (ANY, 200),
     ("GET", "/metrics"): (ANY, 200),
+    ("POST", "/v1/verdicts"): (("review",), 400),  # of no change; of one: test_patch_access
+    ("POST", "/v1/reviews"): (("submit", "review"), 400),
+    ("GET", "/v1/decisions"): (ANY, 200),
+    ("GET", "/v1/decisions/{id}"): (ANY, 404),
+    ("POST", "/v1/decisions/{id}/approve"): (("approve",), 404),
+    ("POST", "/v1/decisions/{id}/merge"): (("approve",), 404),
     ("GET", "/healthz"): (OPEN, 200),
     ("GET", "/readyz"): (OPEN, 200),
     ("GET", "/openapi.json"): (OPEN, 200),

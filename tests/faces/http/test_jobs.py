@@ -114,7 +114,7 @@ def test_what_is_sent_with_its_digests_is_whole(site):
 
 def test_each_line_of_a_digest_counts(site):
     """H4"""
-    raw, before = envelope("twice"), site.world()
+    raw, before = envelope("two-lines"), site.world()
     wrong = digest(b"another")
     for fields in ((digest(raw), wrong), (wrong, digest(raw))):
         said = site.submit(raw, *(f"Content-Digest: {one}" for one in fields))

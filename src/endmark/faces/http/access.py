@@ -35,8 +35,25 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         """H14: whether it is for the target of this name; None is a target that no configuration names."""
         return self.targets is None or target in self.targets
 
-    def reaches_branch(self, branch: str) -> bool:
-        return self.branches is None or branch in self.branches
+    def reaches_branch(self, branch: str, repository: str | None = None) -> bool:
+        """H14: whether it is for this branch, by its short or its full name, of the repository with this name.
+
+        A token that names targets and no branch is for none.
+        """
+        if self.branches is None:
+            return self.targets is None
+        mine = map(placed, self.branches)
+        return any(where in (None, repository) and full_name(word) == full_name(branch) for where, word in mine)
+
+
+def placed(word: str) -> tuple[str | None, str]:
+    """A branch as a token names it: `main`, or `app:main` for one repository. No branch's name holds a colon."""
+    where, colon, branch = word.rpartition(":")
+    return (where if colon else None), branch
+
+
+def full_name(branch: str) -> str:
+    return branch if branch.startswith("refs/") else f"refs/heads/{branch}"
 
 
 EVERYTHING = Identity(name=LOCAL, scopes=SCOPES)

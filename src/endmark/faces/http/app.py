@@ -14,7 +14,8 @@ from starlette.exceptions import HTTPException
 from endmark import __version__
 from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, NotYours, Refused
-from endmark.faces.http import health, jobs, metrics, openapi
+from endmark.faces.http import body as bodies
+from endmark.faces.http import health, jobs, metrics, openapi, patches
 from endmark.faces.http.log import RequestIds
 from endmark.faces.http.problems import Problem, nack, not_tried
 from endmark.faces.http.service import Service
@@ -24,6 +25,7 @@ from endmark.faces.pages import routes as pages
 # One line each; what a router needs is in the service.
 ROUTERS: tuple[Callable[[Service], APIRouter], ...] = (
     jobs.router,
+    patches.router,
     health.router,
     pages.router,
     metrics.router,
@@ -98,6 +100,8 @@ async def _problem(request: Request, fault: Exception) -> Response:
             for key in ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
         }
         service.log("nack", status=fault.status, path=request.url.path, **facts)
+    if "connection" in fault.headers:
+        await bodies.drain(request)
     if problems.wants_page(request):
         return problems.as_page(request, fault)
     response = fault.response(request.url.path)

@@ -8,6 +8,7 @@ import binascii
 import hashlib
 import re
 from collections.abc import Callable
+from contextlib import suppress
 
 import msgspec
 from starlette.requests import Request
@@ -25,6 +26,8 @@ _DIGESTS: dict[str, Callable[[bytes], bytes]] = {
 }
 _MEMBER = re.compile(r"[ \t]*([a-z*][a-z0-9_.*-]*)=:([A-Za-z0-9+/=]*):[ \t]*")  # RFC 8941: a byte sequence
 _NOBODY = frozenset({Signal.BODY_CUT, Signal.RESET})
+_READ = "endmark.body"  # in a request's scope once its body is read
+_DRAINED, _DRAIN_SECONDS = 64 * 1024, 1.0
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +43,7 @@ class Body(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read(request: Request, settings: Settings, room: Room) -> Body:
     """H1: all of the body, decoded. Raises Problem for want of room, and nothing else."""
+    request.scope[_READ] = True
     get, lines = request.headers.get, request.headers.getlist
     expected = int(declared) if (declared := get("content-length")) is not None else None
     cap = settings.max_body + HEADER_MAX
@@ -67,6 +71,20 @@ async def read(request: Request, settings: Settings, room: Room) -> Body:
 def _joined(lines: list[str]) -> str | None:
     """A field that came in several lines is one list (RFC 9110, 5.3): no line goes unread."""
     return ", ".join(lines) if lines else None
+
+
+async def drain(request: Request) -> None:
+    """H47: read what is left of a small body that nobody looks at, or a reset takes the answer back from its sender."""
+    if request.scope.get(_READ):
+        return
+    left = _DRAINED
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while left > 0:
+                message = await request.receive()
+                if message["type"] == "http.disconnect" or not message.get("more_body", False):
+                    break
+                left -= len(message.get("body", b""))
 
 
 async def _pieces(

@@ -24,7 +24,7 @@ def router(service: Service) -> APIRouter:
             "ledger": await _ledger(service),
             "writer": service.writer.alive,
             "worker": service.worker is None or service.worker.alive,
-            "targets": bool(service.places) and not service.unusable,
+            "targets": bool(service.places or service.desk.names) and not service.unusable,
             "taking": not service.ending,
         }
         ready = all(checks.values())

@@ -116,7 +116,7 @@ def router(service: Service) -> APIRouter:
         target = asked.get("target")
         identity = await service.allow(request, target=target)
         state = _state(asked.get("state"))
-        limit = _number(asked.get("limit"), 50, 1, 500, "limit")
+        limit = number(asked.get("limit"), 50, 1, 500, "limit")
         targets = identities(service, identity, target)
         cursor = asked.get("cursor")
 
@@ -132,7 +132,7 @@ def router(service: Service) -> APIRouter:
     @routes.get("/v1/jobs/{id}", **openapi.SHOW)
     async def job(request: Request, id: str) -> Response:
         identity = await service.allow(request)
-        wait = _seconds(request.query_params.get("wait"))
+        wait = seconds(request.query_params.get("wait"))
         entry = await visible(service, identity, id)
         outcome = outcome_of(entry) if wait is None else await progress.waited(service, entry, wait)
         return answer(outcome, 200)
@@ -290,7 +290,7 @@ def _flag(request: Request, name: str) -> bool:
     return said == "true"
 
 
-def _number(said: str | None, default: int, least: int, most: int, name: str) -> int:
+def number(said: str | None, default: int, least: int, most: int, name: str) -> int:
     if said is None:
         return default
     if not (said.isascii() and said.isdigit() and len(said) < 10 and least <= int(said) <= most):
@@ -298,8 +298,8 @@ def _number(said: str | None, default: int, least: int, most: int, name: str) ->
     return int(said)
 
 
-def _seconds(said: str | None) -> float | None:
-    return None if said is None else float(_number(said, 0, 0, int(LONGEST_WAIT), "wait"))
+def seconds(said: str | None) -> float | None:
+    return None if said is None else float(number(said, 0, 0, int(LONGEST_WAIT), "wait"))
 
 
 __all__ = ["deliver", "forbidden", "identities", "let_pass", "router", "turn_down", "undo", "visible"]

@@ -39,28 +39,28 @@ _PROBLEM = {
     "next": "resend-new-job-id",
     "exit_code": 10,
 }
-_TEXT, _COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
-_MAYBE_TEXT, _MAYBE_COUNT = {"type": ["string", "null"]}, {"type": ["integer", "null"], "minimum": 0}
+TEXT, COUNT = {"type": "string"}, {"type": "integer", "minimum": 0}
+MAYBE_TEXT, MAYBE_COUNT = {"type": ["string", "null"]}, {"type": ["integer", "null"], "minimum": 0}
 _OUTCOME_SCHEMA = {
     "type": "object",
     "required": list(_OUTCOME),
     "properties": {
         "version": {"const": 1},
-        "attempt_id": _MAYBE_TEXT,
-        "job_id": _MAYBE_TEXT,
-        "state": _TEXT,
-        "signal": _TEXT,
-        "received_bytes": _MAYBE_COUNT,
-        "expected_bytes": _MAYBE_COUNT,
-        "sha256": _MAYBE_TEXT,
-        "stmt_count": _MAYBE_COUNT,
-        "statements_run": _MAYBE_COUNT,
-        "target": _MAYBE_TEXT,
-        "evidence": {"type": "array", "items": _TEXT},
-        "detail": _TEXT,
+        "attempt_id": MAYBE_TEXT,
+        "job_id": MAYBE_TEXT,
+        "state": TEXT,
+        "signal": TEXT,
+        "received_bytes": MAYBE_COUNT,
+        "expected_bytes": MAYBE_COUNT,
+        "sha256": MAYBE_TEXT,
+        "stmt_count": MAYBE_COUNT,
+        "statements_run": MAYBE_COUNT,
+        "target": MAYBE_TEXT,
+        "evidence": {"type": "array", "items": TEXT},
+        "detail": TEXT,
         "next": {"enum": ["resend-new-job-id", "wait", "ask-person", "none"]},
-        "exit_code": _COUNT,
-        "at": _TEXT,
+        "exit_code": COUNT,
+        "at": TEXT,
     },
 }
 _PROBLEM_KEYS = (
@@ -70,7 +70,7 @@ _PROBLEM_KEYS = (
 _PROBLEM_SCHEMA = {
     "type": "object",
     "required": list(_PROBLEM_KEYS),
-    "properties": {**_OUTCOME_SCHEMA["properties"], "type": _TEXT, "title": _TEXT, "status": _COUNT},  # type: ignore[dict-item]
+    "properties": {**_OUTCOME_SCHEMA["properties"], "type": TEXT, "title": TEXT, "status": COUNT},  # type: ignore[dict-item]
 }
 _SAYS = {
     400: "the call makes no sense",
@@ -88,29 +88,29 @@ _SAYS = {
 _ALWAYS = (400, 401, 403, 404, 429, 503)
 
 
-def _answers(*more: int, success: dict[int, Any]) -> dict[str, Any]:
+def answers(*more: int, success: dict[int, Any], example: Any = _PROBLEM) -> dict[str, Any]:
     found = dict(success)
     for status in sorted({*_ALWAYS, *more}):
         found[status] = {
             "description": _SAYS[status],
-            "content": {"application/problem+json": {"schema": _PROBLEM_SCHEMA, "example": _PROBLEM}},
+            "content": {"application/problem+json": {"schema": _PROBLEM_SCHEMA, "example": example}},
         }
     return {str(status): said for status, said in found.items()}
 
 
-def _json(description: str, schema: Any, example: Any) -> dict[str, Any]:
+def json_of(description: str, schema: Any, example: Any) -> dict[str, Any]:
     return {"description": description, "content": {"application/json": {"schema": schema, "example": example}}}
 
 
-def _query(name: str, schema: dict[str, Any], description: str, required: bool = False) -> dict[str, Any]:
+def query(name: str, schema: dict[str, Any], description: str, required: bool = False) -> dict[str, Any]:
     return {"name": name, "in": "query", "required": required, "schema": schema, "description": description}
 
 
-def _header(name: str, description: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
-    return {"name": name, "in": "header", "schema": schema or _TEXT, "description": description}
+def header(name: str, description: str, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"name": name, "in": "header", "schema": schema or TEXT, "description": description}
 
 
-def _route(summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]:
+def route(summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]:
     """The keywords of a route. FastAPI's own 422 is not ours: every answer stands here."""
     return {
         "summary": summary,
@@ -120,66 +120,66 @@ def _route(summary: str, answers: dict[str, Any], **more: Any) -> dict[str, Any]
     }
 
 
-_ONE = _json("the job as it stands", _OUTCOME_SCHEMA, _OUTCOME)
-SUBMIT = _route(
+_ONE = json_of("the job as it stands", _OUTCOME_SCHEMA, _OUTCOME)
+SUBMIT = route(
     "Deliver a plan, whole or not at all",
-    _answers(408, 409, 413, 422, success={
-        200: _json("delivered before: the job as it stands, nothing was done", _OUTCOME_SCHEMA, _OUTCOME),
-        202: _json("proven and on record, durably; it waits for review or a worker", _OUTCOME_SCHEMA, _OUTCOME),
+    answers(408, 409, 413, 422, success={
+        200: json_of("delivered before: the job as it stands, nothing was done", _OUTCOME_SCHEMA, _OUTCOME),
+        202: json_of("proven and on record, durably; it waits for review or a worker", _OUTCOME_SCHEMA, _OUTCOME),
     }),
     parameters=[
-        _query("target", _TEXT, "the name of a target in the service's configuration", required=True),
-        _query("seal", {"enum": ["true", "false"]}, "take the witness form too, and seal it here"),
-        _header("Endmark-Job-Id", "the job id, as known from outside the body",
+        query("target", TEXT, "the name of a target in the service's configuration", required=True),
+        query("seal", {"enum": ["true", "false"]}, "take the witness form too, and seal it here"),
+        header("Endmark-Job-Id", "the job id, as known from outside the body",
                 {"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,128}$"}),
-        _header("Content-Digest", "sha-256 or sha-512 of the bytes as sent (RFC 9530)"),
-        _header("Repr-Digest", "the same"),
+        header("Content-Digest", "sha-256 or sha-512 of the bytes as sent (RFC 9530)"),
+        header("Repr-Digest", "the same"),
     ],
     requestBody={"required": True, "description": "a plan, its MC1 envelope or that signed (DSSE), byte for byte",
                  "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
 )  # fmt: skip
-LIST = _route(
+LIST = route(
     "The attempts on record, newest first",
-    _answers(success={200: _json(
+    answers(success={200: json_of(
         "one page; `cursor` is for the next, null for none",
         {"type": "object", "required": ["version", "jobs", "cursor"], "properties": {
-            "version": {"const": 1}, "jobs": {"type": "array", "items": _OUTCOME_SCHEMA}, "cursor": _MAYBE_TEXT}},
+            "version": {"const": 1}, "jobs": {"type": "array", "items": _OUTCOME_SCHEMA}, "cursor": MAYBE_TEXT}},
         {"version": 1, "jobs": [_OUTCOME], "cursor": None},
     )}),
     parameters=[
-        _query("state", _TEXT, "only those in this state"),
-        _query("target", _TEXT, "only those for this target, by its name"),
-        _query("limit", {"type": "integer", "minimum": 1, "maximum": 500}, "how many at most"),
-        _query("cursor", _TEXT, "from the page before"),
+        query("state", TEXT, "only those in this state"),
+        query("target", TEXT, "only those for this target, by its name"),
+        query("limit", {"type": "integer", "minimum": 1, "maximum": 500}, "how many at most"),
+        query("cursor", TEXT, "from the page before"),
     ],
 )  # fmt: skip
-SHOW = _route(
+SHOW = route(
     "One job, by its own id or an attempt's",
-    _answers(success={200: _ONE}),
-    parameters=[_query("wait", {"type": "integer", "minimum": 0, "maximum": 30}, "seconds to wait for its next state")],
+    answers(success={200: _ONE}),
+    parameters=[query("wait", {"type": "integer", "minimum": 0, "maximum": 30}, "seconds to wait for its next state")],
 )
-EVENTS = _route(
+EVENTS = route(
     "What happens to a job, as server-sent events",
-    _answers(success={200: {
+    answers(success={200: {
         "description": "events of its chain, `progress` while it is applied, `outcome` at the end",
-        "content": {"text/event-stream": {"schema": _TEXT}},
+        "content": {"text/event-stream": {"schema": TEXT}},
     }}),
-    parameters=[_header("Last-Event-ID", "the last number seen")],
+    parameters=[header("Last-Event-ID", "the last number seen")],
 )  # fmt: skip
-APPROVE = _route(
+APPROVE = route(
     "Let a staged job through, for a worker to apply",
-    _answers(409, 422, success={200: _ONE}),
-    parameters=[_query("fingerprint", _TEXT, "the schema that was shown: once it moved, nothing is approved")],
+    answers(409, 422, success={200: _ONE}),
+    parameters=[query("fingerprint", TEXT, "the schema that was shown: once it moved, nothing is approved")],
 )
-DECLINE = _route(
+DECLINE = route(
     "End a staged job without effect",
-    _answers(409, 422, success={200: _ONE}),
-    parameters=[_query("reason", _TEXT, "why, for the record")],
+    answers(409, 422, success={200: _ONE}),
+    parameters=[query("reason", TEXT, "why, for the record")],
 )
-REVERT = _route("Stage the job that undoes an applied one", _answers(409, 422, success={202: _ONE}))
-TARGETS = _route(
+REVERT = route("Stage the job that undoes an applied one", answers(409, 422, success={202: _ONE}))
+TARGETS = route(
     "The targets that may be named",
-    _answers(success={200: _json(
+    answers(success={200: json_of(
         "by name, without passwords",
         {"type": "object", "required": ["version", "targets"],
          "properties": {"version": {"const": 1}, "targets": {"type": "array", "items": {"type": "object"}}}},
@@ -188,12 +188,12 @@ TARGETS = _route(
                                     "max_statements": None}]},
     )}),
 )  # fmt: skip
-_STATUS = {"type": "object", "required": ["status"], "properties": {"status": _TEXT}}
+_STATUS = {"type": "object", "required": ["status"], "properties": {"status": TEXT}}
 HEALTH: dict[str, Any] = {
     "summary": "The process lives",
     "response_model": None,
     "response_class": Response,
-    "openapi_extra": {"responses": {"200": _json("it does", _STATUS, {"status": "alive"})}},
+    "openapi_extra": {"responses": {"200": json_of("it does", _STATUS, {"status": "alive"})}},
 }
 READY: dict[str, Any] = {
     "summary": "The ledger, its writer, the worker and every target can be used",
@@ -201,13 +201,13 @@ READY: dict[str, Any] = {
     "response_class": Response,
     "openapi_extra": {
         "responses": {
-            "200": _json("all of it", _STATUS, {"status": "ready"}),
-            "503": _json("not all of it", _STATUS, {"status": "not ready"}),
+            "200": json_of("all of it", _STATUS, {"status": "ready"}),
+            "503": json_of("not all of it", _STATUS, {"status": "not ready"}),
         }
     },
 }
-METRICS = _route(
+METRICS = route(
     "Figures for Prometheus, of all targets",
-    _answers(success={200: {"description": "text", "content": {"text/plain": {"schema": _TEXT}}}}),
+    answers(success={200: {"description": "text", "content": {"text/plain": {"schema": TEXT}}}}),
 )
 SECURITY = {"token": {"type": "http", "scheme": "bearer", "description": "`endmark token create`"}}

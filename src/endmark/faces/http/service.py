@@ -19,6 +19,7 @@ from endmark.faces import api
 from endmark.faces.config import Config, Place
 from endmark.faces.http import access
 from endmark.faces.http.access import EVERYTHING, Identity, Keyring
+from endmark.faces.http.desk import Desk
 from endmark.faces.http.figures import Figures
 from endmark.faces.http.limits import Limits
 from endmark.faces.http.log import told
@@ -82,6 +83,7 @@ class Service:
             self.verify = keys.verifier(config.trusted_keys)
         self.ending = False
         self.worker: Embedded | None = None
+        self.desk = Desk(config, settings.max_reviews, changed=self.tell)
 
     # ---- its life ---------------------------------------------------------------------------------------------
 
@@ -116,6 +118,7 @@ class Service:
         self.changes.told()
         if self.worker is not None:
             await asyncio.to_thread(self.worker.stop, self.settings.drain_timeout)
+        await asyncio.to_thread(self.desk.stop, self.settings.drain_timeout)
         await asyncio.to_thread(self.writer.close)
         await asyncio.sleep(0)  # what the writer told last
         self._gates.shutdown(wait=True)

@@ -16,7 +16,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Sizes in bytes, times in seconds, rates in requests a second.
 
     `max_body`: one request's body, and what is in it once decoded. `max_in_flight`: all bodies together that are being
-    read or written down. `idle_timeout`: between two pieces of a body; `body_timeout`: for the whole of it;
+    read or written down. `max_reviews`: changes that reviewers are asked about at once.
+    `idle_timeout`: between two pieces of a body; `body_timeout`: for the whole of it;
     `header_timeout`: for a request's head. `rate` and `burst`: of one token, or of one address where there are none.
     `drain_timeout`: for what is being answered or applied when the service is told to end. `worker`: apply in this
     process; the default where there is no `[queue]`. `drills`: the folder with the reports of drills; `repository`: the
@@ -30,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_uploads: int = 2048
     max_connections: int = 4096
     max_watchers: int = 512
+    max_reviews: int = 8
     header_timeout: float = 10.0
     idle_timeout: float = 15.0
     body_timeout: float = 300.0
@@ -44,7 +46,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         for name in ("header_timeout", "idle_timeout", "body_timeout", "drain_timeout", "rate"):
             if not 0 < getattr(self, name) < math.inf:
                 raise ValueError(f"{name}: {getattr(self, name)} is not a number above zero")
-        for name in ("max_body", "max_in_flight", "max_uploads", "max_connections", "max_watchers", "burst"):
+        for name in (
+            "max_body",
+            "max_in_flight",
+            "max_uploads",
+            "max_connections",
+            "max_watchers",
+            "max_reviews",
+            "burst",
+        ):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name}: {getattr(self, name)} is not a number above zero")
         if not 0 <= self.port <= 65535:
