@@ -1,10 +1,15 @@
 """Every route by every kind of token. A route without its row here fails."""
 
+import resource
+from contextlib import ExitStack, suppress
+
 import pytest
 from tests.support.service import answer_in, envelope, everything, served
 
 from endmark.core.refusal import CannotTry
 from endmark.faces.http.limits import Buckets
+from endmark.faces.http.protocol import TO_BE_TOLD
+from endmark.faces.http.server import affordable
 from endmark.ledger.book import Ledger
 from endmark.ledger.tokens import Tokens
 
@@ -188,6 +193,42 @@ def test_limits_are_kept(tmp_path):
         assert (refused.status, refused.json["signal"], refused.headers["retry-after"]) == (503, "busy", "1")
         wrong = [site.ask("GET", "/v1/jobs", token="emk_" + "B" * 43).status for _ in range(22)]
         assert (wrong[0], wrong[-1]) == (401, 429)
+
+
+def answered(site):
+    with suppress(ConnectionError):
+        return site.ask("GET", "/healthz").status
+    return None
+
+
+def test_idle_connections_take_no_more_files_than_there_are(tmp_path):
+    """H25: what says nothing counts as well, and beyond those that are told why nobody is kept."""
+    with served(tmp_path, max_connections=2) as site, ExitStack() as idle:
+        wires = [idle.enter_context(site.connect()) for _ in range(2 + TO_BE_TOLD)]
+        assert answer_in(everything(idle.enter_context(site.connect()))).status == 503
+        for wire in wires:
+            wire.close()
+        site.until(lambda: answered(site) == 200)
+
+
+@pytest.mark.parametrize(
+    ("limits", "wanted", "found", "left"),
+    [
+        ((1024, 4096), 100, 100, 1024),
+        ((1024, 1 << 20), 4096, 4096, 4672),
+        ((1024, 2000), 4096, 1424, 2000),
+        ((64, 64), 4096, 1, 64),
+        ((1024, -1), 4096, 4096, 4672),
+        ((-1, -1), 4096, 4096, -1),
+    ],
+)
+def test_as_many_connections_as_there_are_files_for(monkeypatch, limits, wanted, found, left):
+    """H25"""
+    now = [limits]
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: now[0])
+    monkeypatch.setattr(resource, "setrlimit", lambda _kind, pair: now.__setitem__(0, pair))
+    assert affordable(wanted) == found
+    assert now == [(left, limits[1])]
 
 
 def test_too_many_connections_are_told(tmp_path):

@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 HEAD_MAX = 64 * 1024  # H24: bytes of a line and its header fields; of trailer fields the same again
 
 
+TO_BE_TOLD = 64  # H25: connections over the limit that are still read, so that they hear why; more are closed at once
 UNREAD = "unread"  # in the state of a request: pieces of its body that stood ready when the client had gone
 
 
@@ -28,6 +29,9 @@ class Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency + TO_BE_TOLD:
+            self._end(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            return
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import signal
 import socket
 import sys
@@ -17,13 +18,17 @@ from endmark import __version__
 from endmark.core.refusal import CannotTry
 from endmark.faces.http.access import is_loopback
 from endmark.faces.http.app import make_app
-from endmark.faces.http.protocol import Guarded
+from endmark.faces.http.protocol import TO_BE_TOLD, Guarded
 from endmark.faces.http.service import Service
 from endmark.faces.misuse import Misuse
 from endmark.ledger.book import Ledger
 from endmark.ledger.tokens import Tokens
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_TAKEN = 128  # connections that are taken in one turn of the loop, before any is judged
+_FILES = (
+    256 + 2 * _TAKEN
+)  # open files beside the connections that are held: ledger, targets, what is just taken or let go
 _BACKLOG = 2048  # connections that wait to be taken
 _TURN = 0.0005  # seconds that one thread may keep the interpreter from another that wants it
 _KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
@@ -48,7 +53,8 @@ class Server(uvicorn.Server):
                 proxy_headers=False,
                 timeout_keep_alive=_KEEP_ALIVE,
                 timeout_graceful_shutdown=max(1, round(settings.drain_timeout)),
-                limit_concurrency=settings.max_connections,  # H25
+                backlog=_TAKEN,
+                limit_concurrency=affordable(settings.max_connections),  # H25
             )
         )
         self.service = service
@@ -58,6 +64,9 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        self.listener.listen(
+            _BACKLOG
+        )  # the loop listened anew, with its `backlog`, which is how many it takes in a turn
         if self.started and self._ready is not None:
             self._ready(address_of(self.listener))
         if self.started:
@@ -92,6 +101,17 @@ class Server(uvicorn.Server):
         # SQLite lets go of the interpreter for each of an act's statements, and its writer then waits for the loop.
         sys.setswitchinterval(_TURN)
         asyncio.run(self.serve([self.listener]))
+
+
+def affordable(connections: int) -> int:
+    """How many of so many connections this process can hold: it takes more open files if it may. Where a process has
+    no file left, nobody is answered, and no ledger or target can be opened."""
+    wanted = connections + TO_BE_TOLD + _FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return connections if soft == resource.RLIM_INFINITY else max(1, min(connections, soft - TO_BE_TOLD - _FILES))
 
 
 def address_of(listener: socket.socket) -> str:
