@@ -17,9 +17,7 @@ from endmark.ledger.work_queries import due_jobs
 
 LOOKS_EVERY = 2.0  # seconds: other processes approve too, and tell nobody
 RECONCILES_EVERY = 60.0  # seconds
-TRIES = (
-    8  # H27: of a job whose target cannot be reached; then it waits until it is approved anew, or the service starts
-)
+TRIES = 8  # H27: of a job whose target cannot be reached; then it waits until the service starts anew
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 120.0  # seconds between two tries; each is twice the one before
 _AT_ONCE = 4  # targets at work at one time
 _CLOSING = "SIGTERM"
