@@ -85,6 +85,10 @@ def test_the_same_over_http_behind_a_token(room):
         body = call(witness_bytes("http-2", SEEN).decode())
         assert [post(port, body)[0], post(port, body, Authorization=f"Bearer {SECRET}x")[0]] == [401, 401]
         known = {"Authorization": f"Bearer {SECRET}"}
+        head = f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {SECRET}\r\n"
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as page:  # answered before a body came
+            page.sendall(f"{head}Content-Type: text/plain\r\nContent-Length: 1000000\r\n\r\n".encode())
+            assert page.recv(12) == b"HTTP/1.1 415"
         assert post(port, body, **known, Host="evil.example:80")[0] == 421  # a name that was rebound
         assert post(port, body, **known, Origin="http://evil.example")[0] == 403
         for bad in (body[:-1], body.replace(b'"plan"', b'"plan": "", "plan"'), b"\xff" + body, b""):

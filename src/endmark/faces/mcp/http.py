@@ -121,6 +121,11 @@ class _Guarded:
         if scope["method"] != "POST":
             await self._app(scope, receive, send)
             return
+        kinds = [value for name, value in scope["headers"] if name == b"content-type"]
+        if [kind.partition(b";")[0].strip().lower() for kind in kinds] != [b"application/json"]:
+            # What a web page may send anywhere unasked: not a byte of it is read.
+            await _respond(send, 415, framing.refusal(None, "one Content-Type, application/json, was expected"))
+            return
         body = bytearray()
         while True:
             message = await receive()
