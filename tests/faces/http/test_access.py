@@ -7,9 +7,11 @@ import pytest
 from tests.support.service import answer_in, envelope, everything, served
 
 from endmark.core.refusal import CannotTry
-from endmark.faces.http.limits import Buckets
+from endmark.faces.http.limits import Buckets, Limits
+from endmark.faces.http.problems import Problem
 from endmark.faces.http.protocol import TO_BE_TOLD
 from endmark.faces.http.server import affordable
+from endmark.faces.http.settings import Settings
 from endmark.ledger.book import Ledger
 from endmark.ledger.tokens import Tokens
 
@@ -235,3 +237,24 @@ def test_too_many_connections_are_told(tmp_path):
     """H25"""
     with served(tmp_path, max_connections=2) as site, site.connect(), site.connect():
         assert site.ask("GET", "/healthz").status == 503
+
+
+def test_one_caller_takes_half_of_the_bytes_at_most():
+    """H21"""
+    limits = Limits(Settings(max_in_flight=1000, max_body=100), lambda: 0.0)
+    with limits.upload("ann") as first, limits.upload("ann") as second, limits.upload("bob") as third:
+        first.take(400)
+        with pytest.raises(Problem, match="of yours"):
+            second.take(101)
+        second.take(100)
+        third.take(500)
+        with pytest.raises(Problem, match="Too many bytes are"), limits.upload() as fourth:
+            fourth.take(1)
+    assert (limits.in_flight, limits.uploads, limits.held) == (0, 0, {})
+
+
+def test_one_body_of_any_allowed_size_fits_in_a_share():
+    """H21"""
+    limits = Limits(Settings(max_in_flight=200, max_body=100), lambda: 0.0)
+    with limits.upload("ann") as room:
+        room.take(150)

@@ -27,6 +27,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...] | None = None
     branches: tuple[str, ...] | None = None
 
+    @property
+    def caller(self) -> str | None:
+        """Whose share of the service it takes; None where callers cannot be told apart."""
+        return None if self.name == LOCAL else self.name
+
     def may(self, scope: str) -> bool:
         """H13."""
         return scope in self.scopes or "admin" in self.scopes

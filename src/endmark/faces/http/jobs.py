@@ -96,7 +96,7 @@ def router(service: Service) -> APIRouter:
         place = service.place(target)
         if service.ending:
             raise not_tried("busy", "The service is ending. Nothing was done; send it again.", close=True)
-        with service.limits.upload() as room:
+        with service.limits.upload(identity.caller) as room:
             body = await bodies.read(request, service.settings, room)
             outcome, is_new = await deliver(
                 service,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from endmark.core.mc1 import HEADER_MAX
 from endmark.faces.http.problems import Problem, not_tried
 from endmark.faces.http.settings import Settings
 
@@ -43,6 +44,7 @@ class Limits:
         self.in_flight = 0
         self.uploads = 0
         self.watchers = 0
+        self.held: Counter[str] = Counter()
         self._requests = Buckets(settings.rate, settings.burst, clock)
         self._wrong = Buckets(*_WRONG_TOKENS, clock)
 
@@ -58,12 +60,15 @@ class Limits:
         return _often(wait) if wait else None
 
     @contextmanager
-    def upload(self) -> Iterator[Room]:
-        """H21: room for one body, given back at the end. Raises Problem when there is none."""
+    def upload(self, caller: str | None = None) -> Iterator[Room]:
+        """H21: room for one body, given back at the end. Raises Problem when there is none.
+
+        `caller`: whose it is, where callers can be told apart; then theirs together take half of the bytes at most.
+        """
         if self.uploads >= self.settings.max_uploads:
             raise not_tried("busy", f"{self.uploads:,} bodies are being read already. Nothing was done.", close=True)
         self.uploads += 1
-        room = Room(self)
+        room = Room(self, caller)
         try:
             yield room
         finally:
@@ -85,8 +90,9 @@ class Limits:
 class Room:
     """Bytes of one body that are held in memory."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, caller: str | None = None) -> None:
         self._limits = limits
+        self._caller = caller
         self._held = 0
 
     def take(self, total: int) -> None:
@@ -96,11 +102,21 @@ class Room:
             return
         if self._limits.in_flight + more > self._limits.settings.max_in_flight:
             raise not_tried("busy", "Too many bytes are being read already. Nothing was done.", close=True)
+        if self._caller is not None:
+            settings = self._limits.settings
+            share = max(settings.max_in_flight // 2, settings.max_body + HEADER_MAX)  # one body fits in any case
+            if self._limits.held[self._caller] + more > share:
+                raise not_tried("busy", "Too many bytes of yours are being read already. Nothing was done.", close=True)
+            self._limits.held[self._caller] += more
         self._limits.in_flight += more
         self._held = total
 
     def give_back(self) -> None:
         self._limits.in_flight -= self._held
+        if self._caller is not None:
+            self._limits.held[self._caller] -= self._held
+            if not self._limits.held[self._caller]:
+                del self._limits.held[self._caller]
         self._held = 0
 
 

@@ -54,7 +54,7 @@ def router(service: Service) -> APIRouter:
         job_id = request.headers.get("endmark-job-id")
         if job_id is not None and not plan.ID.fullmatch(job_id):
             raise not_tried("usage", "Endmark-Job-Id is not 1-128 of [A-Za-z0-9._:-]. Nothing was done.", close=True)
-        with service.limits.upload() as room:
+        with service.limits.upload(identity.caller) as room:
             body = await bodies.read(request, service.settings, room)
 
             def decide(patches: Patches) -> PatchOutcome:
@@ -79,7 +79,7 @@ def router(service: Service) -> APIRouter:
         identity = await service.allow(request, "submit", "review")
         name, base, head, ref = _change(service, request)
         patience = seconds(request.query_params.get("wait"))
-        with service.limits.upload() as room:
+        with service.limits.upload(identity.caller) as room:
             body = await bodies.read(request, service.settings, room)
         if body.refused is not None or body.raw:  # what was cut was no wish of anybody
             raise not_tried("usage", "A review has no body, and one came. Nothing was done.", close=True)
