@@ -22,6 +22,11 @@ _PREFIXES = ("ENDMARK_", "GIT_", "CLAUDE", "CODEX_")
 _NAMES = ("AI_AGENT", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LINES", "COLUMNS")
 
 
+def pytest_xdist_auto_num_workers():
+    """One more than there are processors: tests wait for servers, for git and for programs they start."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True)
 def _own_world(monkeypatch, tmp_path_factory):
     """A home of its own for every test, so that no test reads or writes the user's ledger or configuration."""

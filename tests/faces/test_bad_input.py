@@ -241,7 +241,7 @@ def _impatient():
     from endmark.ledger.book import Ledger
 
     open_ledger = Ledger.open
-    return lambda path, *, create: open_ledger(path, create=create, timeout=0.1)
+    return lambda path, *, create, **more: open_ledger(path, create=create, timeout=0.1, **more)
 
 
 def test_a_ledger_that_is_corrupt(shell):

@@ -86,6 +86,7 @@ def changes(report):
     return {(found["line"], found["change"]): (found["tests"], found["reaching"]) for found in report["survived"]}
 
 
+@pytest.mark.soak
 def test_what_is_noticed_and_what_survives(project):
     status, report, said = run(project)
     assert status == 1

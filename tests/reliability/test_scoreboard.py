@@ -89,7 +89,8 @@ def test_what_was_counted_is_what_is_said(kind, program, holds, words, tmp_path)
         ("", False, "did not run: pytest ended with exit 5"),
     ],
 )
-def test_tests_are_counted_and_what_they_counted(tmp_path, body, holds, words):
+def test_tests_are_counted_and_what_they_counted(tmp_path, body, holds, words, monkeypatch):
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # which take seconds to load
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
     (tmp_path / "test_told.py").write_text(body)
     assert told("tests", f"{sys.executable} -m pytest -q -c {tmp_path}/pytest.ini {tmp_path}") == (holds, words)
