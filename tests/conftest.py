@@ -8,7 +8,7 @@ from hypothesis import settings
 
 pytest_plugins = ["tests.support.servers"]
 
-settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=200)
+settings.register_profile("ci", derandomize=True, deadline=None, database=None, max_examples=100)
 settings.register_profile("soak", deadline=None, database=None, max_examples=10_000, print_blob=True)
 settings.load_profile("ci")
 

@@ -49,7 +49,11 @@ class Program:
 
     def run(self) -> None:
         """Work until SIGTERM or Ctrl-C. What runs then is finished within the drain time, or rolled back."""
-        asyncio.run(self._run())
+        try:
+            asyncio.run(self._run())
+        finally:
+            for number in _SIGNALS:  # the interpreter takes handlers away before its end, and leaves what is ignored
+                signal.signal(number, signal.SIG_IGN)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
