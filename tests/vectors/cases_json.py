@@ -136,6 +136,10 @@ def strict_json():
         ("duplicate_escaped", '{"a":1,"\\u0061":2}', "a key twice, once escaped"),
         ("duplicate_empty", '{"":1,"":2}', "the empty key twice"),
         ("duplicate_pair", '{"😀":1,"\\ud83d\\ude00":2}', "a key twice, once as a surrogate pair"),
+        ("duplicate_text", '{"a":"x","b":[],"a":"x"}', "a key twice with the same text"),
+        ("duplicate_number_hides", '{"a":"x","a":1,"b":[2,3]}', "numbers where the lost text would be missed"),
+        ("duplicate_list_hides", '{"b":["x","y"],"b":[["x"]],"c":["z"]}', "a list where lost texts would be missed"),
+        ("duplicate_spaced", '{ "a" : "x" , "b" : ["y"] , "b" : ["y"] }', "a list of text twice, with spaces"),
         ("duplicate_and_nan", '{"b":NaN,"a":1,"a":2}', "judged before the NaN"),
     ):
         bad(name, "duplicate-key", raw, comment, "J6")

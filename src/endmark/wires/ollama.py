@@ -99,7 +99,7 @@ class Ollama(StreamReader[bytes]):
 
     def _is_document(self, data: bytes) -> bool | None:
         """OL1: the first line end tells lines from a document without one, which is all that a capture may hold."""
-        return False if b"\n" in data else None
+        return False if 0x0A in data else None
 
     def _take(self, item: bytes) -> None:
         self._ended = self._reply.add(self._load(item))  # OL6
