@@ -14,6 +14,7 @@ from endmark.wires.framing import Broken, Fault, Framing, Options, over_cap
 Item = TypeVar("Item")
 
 _SPACE = b" \t\r\n"
+_MAX_DEPTH, _NOT_JSON = strictjson.MAX_DEPTH, Signal.NOT_JSON  # looked up once: they are asked for at every byte
 
 # A3: what an ending says that is not whole, whatever the bytes. By its value: a member's own hash is slow.
 _ENDED: dict[str, Fault | None] = {ending.value: None for ending in WHOLE} | {
@@ -81,12 +82,13 @@ class _Growing:
         self._unended = 0  # up to such an end, what came was no JSON
 
     def add(self, data: bytes) -> None:
+        if not data.isalnum():  # most single bytes are, and say nothing of where a document begins or ends
+            if 0x5B in data or 0x7B in data:
+                self._opened += data.count(0x5B) + data.count(0x7B)
+            if 0x7D in data:
+                self._closed = len(self._bytes) + data.rindex(0x7D) + 1
         if not self._first:
             self._first = (data.lstrip(_SPACE) or b"\0")[0]
-        if 0x5B in data or 0x7B in data:
-            self._opened += data.count(0x5B) + data.count(0x7B)
-        if 0x7D in data:
-            self._closed = len(self._bytes) + data.rindex(0x7D) + 1
         self._bytes += data
 
     def taken(self) -> bytes:
@@ -100,12 +102,13 @@ class _Growing:
         Bytes that open an object end it with a }, so those after the last one need no reading: as long as what came
         up to there is no JSON, all of it is none. That is found out once for each }, so that one may ask at every byte.
         """
-        raw, received = self._bytes, len(self._bytes)
-        if self._closed < received and self._first == 0x7B and self._opened <= strictjson.MAX_DEPTH:
-            if self._unended < self._closed and _says(bytes(raw[: self._closed]))[0] is Signal.NOT_JSON:
-                self._unended = self._closed
-            if self._unended == self._closed:
-                raise Refused(Signal.NOT_JSON, received, None, lambda: _says(bytes(raw[:received]))[1])
+        raw, closed = self._bytes, self._closed
+        received = len(raw)
+        if closed < received and self._first == 0x7B and self._opened <= _MAX_DEPTH:
+            if self._unended < closed and _says(bytes(raw[:closed]))[0] is _NOT_JSON:
+                self._unended = closed
+            if self._unended == closed:
+                raise Refused(_NOT_JSON, received, None, lambda: _says(bytes(raw[:received]))[1])
         return strictjson.loads(bytes(raw))
 
 
@@ -218,21 +221,21 @@ class StreamReader(Generic[Item]):
             self._fault = broken.fault
 
     def _open(self, data: bytes) -> list[Item]:
-        self._keep(data)
+        kept = self._keep(data)
         whole = self._is_document(data)
         if whole is None:
-            return []
+            return kept
         if whole or self._fault is not None:
             self._sink = self._keep
-            return []
+            return kept
         self._streams, self._sink, head = True, self._frames.feed, self._whole.taken()
         return self._frames.feed(head)
 
     def _keep(self, data: bytes) -> list[Item]:
-        self._whole_received += len(data)
+        received = self._whole_received = self._whole_received + len(data)
         if self._fault is None:
             self._whole.add(data)
-            if self._whole_received > self._options.cap:
+            if received > self._options.cap:
                 self._fault = over_cap(self._options.cap)
                 self._whole.taken()
         return []
