@@ -21,7 +21,13 @@ def test_the_envelope_is_the_one_that_is_spoken_of():
     assert not found.statements[0].isascii() or any(not text.isascii() for text in found.statements)
 
 
-@pytest.mark.parametrize("marker", [{}, {"CLAUDECODE": "1", "CI": "1"}], ids=["a person", "an agent"])
+@pytest.mark.parametrize(
+    "marker",
+    [
+        pytest.param({}, id="a person"),
+        pytest.param({"CLAUDECODE": "1", "CI": "1"}, id="an agent", marks=pytest.mark.soak),
+    ],
+)
 def test_it_runs_and_leaves_nothing(tmp_path, marker):
     places = {name: str(tmp_path / name) for name in ("HOME", "TMPDIR", "XDG_STATE_HOME")}
     (tmp_path / "TMPDIR").mkdir()

@@ -78,7 +78,7 @@ def test_killed_at_any_moment_on_postgres(url, seed):
     killed_at_any_moment(url, seed)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 9))])
 def test_killed_at_any_moment(tmp_path, seed):
     killed_at_any_moment(tmp_path / "ledger.db", seed)
 

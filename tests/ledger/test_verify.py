@@ -347,7 +347,7 @@ CELLS = [
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=settings().max_examples // 2)
 def test_any_change_of_any_cell_is_found(tmp_path_factory, filled, data):
     path = tmp_path_factory.mktemp("any") / "ledger.db"
     path.write_bytes(filled)
@@ -374,7 +374,7 @@ def test_any_change_of_any_cell_is_found(tmp_path_factory, filled, data):
 
 
 @given(st.data())
-@settings(max_examples=80)
+@settings(max_examples=settings().max_examples // 2)
 def test_damaged_pages_never_surprise(tmp_path_factory, filled, data):
     """Whatever the disk does to the file: it opens or it cannot be tried, and the audit ends with a report."""
     path = tmp_path_factory.mktemp("any") / "ledger.db"

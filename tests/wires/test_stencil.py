@@ -325,7 +325,7 @@ def both(wire, raw, rng):
 
 
 @pytest.mark.parametrize("wire", READERS)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(1, 5))])
 def test_recognising_is_reading(wire, seed):
     rng = random.Random(f"{wire} {seed}")
     accepted = 0
