@@ -99,6 +99,20 @@ def test_a_refused_delivery_spends_the_id_it_was_given_with(world):
     assert world.apply("j2", ONE).state == "applied"
 
 
+def test_bytes_that_prove_nothing_take_no_id_from_anybody_else(world):
+    """H6"""
+    whole = plan_bytes("j1", ONE)
+    cut = world.deliver(whole[:-20], job_id="j1", submitter="mallory")
+    assert (cut.state, cut.job_id) == ("truncated", "j1")
+    own = world.deliver(whole, submitter="mallory")
+    assert (own.state, own.signal) == ("rejected", "id-reused")
+    assert "another body; that job is in state truncated" in own.detail
+    assert world.deliver(whole, job_id="j1", submitter="alice").state == "applied"
+    assert world.deliver(whole, submitter="mallory").attempt_id == world.entry("j1").attempt_id
+    assert list(world.receipts()) == ["j1"]
+    assert rows(world) == 1
+
+
 def test_a_refused_delivery_without_an_id_spends_none(world):
     whole = plan_bytes("j1", ONE)
     assert world.deliver(whole[:-20]).job_id is None

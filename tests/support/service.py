@@ -91,7 +91,7 @@ class Served:
             threading.Event().wait(0.02)
 
     def make_token(self, name, *scopes, **limits):
-        with Ledger.open(self.folder / "ledger.db", create=False) as ledger:
+        with Ledger.open(self.service.config.ledger, create=False) as ledger:
             tokens = Tokens(ledger)
             return tokens.create(name, scopes, self.service.clock(), created_by="test", chance=os.urandom, **limits)[0]
 

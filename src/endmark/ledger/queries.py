@@ -17,6 +17,11 @@ from endmark.ledger.store import Store
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM attempts "  # noqa: S608  # names of our own
 _BY_ID = _SELECT + "WHERE attempt_id = ?"
 _BY_JOB = _SELECT + "WHERE job_id = ? AND owner = 1"
+_CARRIED = _SELECT + "WHERE job_id = ? AND job_id IS NOT NULL AND owner = 0 AND sha256 IS NULL "
+_SPENT = (
+    f"{_BY_JOB} UNION ALL SELECT * FROM "  # noqa: S608  # names of our own
+    f"({_CARRIED}AND coalesce(submitter, '') = ? ORDER BY n LIMIT 1) AS mine"
+)
 _BODY = "SELECT body FROM bodies WHERE attempt = (SELECT n FROM attempts WHERE attempt_id = ?)"
 _EVENTS = (
     "SELECT id, seq, at, event, from_state, to_state, data, hash FROM events "
@@ -51,9 +56,16 @@ class Queries:
         """The attempt that owns this job id."""
         return _first(self.ask(entry_of, _BY_JOB, job_id))
 
+    def spent(self, job_id: str, submitter: str | None) -> Entry | None:
+        """What keeps this job id from a new body of this submitter: the attempt that owns it, else the first of theirs
+        that said it beside bytes that prove nothing."""
+        found = self.ask(entry_of, _SPENT, job_id, job_id, submitter or "")
+        return next((entry for entry in found if entry.owner), _first(found))
+
     def find(self, name: str) -> Entry | None:
-        """The attempt of this id, else the one that owns `name` as its job id: no job can hide an attempt."""
-        return self.get(name) or self.by_job(name)
+        """The attempt of this id, else the one that owns `name` as its job id: no job can hide an attempt. Where none
+        owns it, the first that said it beside bytes that prove nothing."""
+        return self.get(name) or self.by_job(name) or _first(self.ask(entry_of, f"{_CARRIED}ORDER BY n LIMIT 1", name))
 
     def reverted_by(self, job_id: str) -> str | None:
         """The job that undid this one, or None while its effect stands as far as this book knows."""

@@ -124,7 +124,7 @@ class Intake:
         if proven_plan is None or new is None:
             assert found.refused is not None  # noqa: S101  # what is no plan was refused
             return self._refuse(found.refused, delivery, found.body_sha256, found.target)
-        known = self._ledger.by_job(proven_plan.job_id)
+        known = self._ledger.spent(proven_plan.job_id, delivery.submitter)
         if known is not None:
             return self.known(known, new)
         try:
@@ -150,10 +150,13 @@ class Intake:
     def _refuse(
         self, refusal: Refused, delivery: Delivery, body_sha256: str, target: str | None, proven_id: str | None = None
     ) -> Outcome:
-        """Record a nack. An id that was given outside the body, or proven, is spent by it."""
+        """Record a nack. An id that was proven is spent by it; one that was only said beside the body, for whoever said
+        it (H6): nobody takes another's id away with bytes that prove nothing."""
         row = row_of(refusal.signal)
+        said = delivery.job_id if proven_id is None else None
         new = New(
             job_id=delivery.job_id or proven_id,
+            owner=said is None,
             state=row.state,
             signal=refusal.signal,
             received_bytes=refusal.received_bytes,
@@ -164,6 +167,9 @@ class Intake:
             submitter=delivery.submitter,
         )
         kept = delivery.raw if row.keeps_bytes else None
+        former = None if said is None else self._ledger.spent(said, delivery.submitter)
+        if former is not None and former.body_sha256 == body_sha256:
+            return self.known(former, new)
         entry, created = self._ledger.record(new, self._clock(), body=kept)
         if created:
             return outcome_of(entry)
