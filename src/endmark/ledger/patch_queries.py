@@ -44,6 +44,8 @@ class PatchQueries:
 
     def get(self, decision_id: str) -> DecisionEntry | None:
         """The decision with this id."""
+        if "\0" in decision_id:  # as in Queries.find
+            return None
         return self._first(f"{_DECISION}WHERE decision_id = ?", decision_id)
 
     def review(self, review_id: str) -> ReviewEntry | None:

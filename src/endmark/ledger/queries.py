@@ -65,6 +65,8 @@ class Queries:
     def find(self, name: str) -> Entry | None:
         """The attempt of this id, else the one that owns `name` as its job id: no job can hide an attempt. Where none
         owns it, the first that said it beside bytes that prove nothing."""
+        if "\0" in name:  # no id has one, and PostgreSQL takes none
+            return None
         return self.get(name) or self.by_job(name) or _first(self.ask(entry_of, f"{_CARRIED}ORDER BY n LIMIT 1", name))
 
     def reverted_by(self, job_id: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
@@ -16,6 +17,7 @@ from endmark.ledger.tokens import SCOPES, Token, Tokens, digest
 LOCAL = "local"
 _FRESH = 2.0  # H18: seconds that what the ledger said of a token is believed
 _REMEMBERED = 10_000
+_ONE_LINE = ("authorization", "endmark-job-id", "host", "last-event-id", "origin", "content-type")  # H48
 _FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")  # what proxies add
 
 
@@ -127,6 +129,23 @@ def forbidden(identity: Identity, why: str, scope: str) -> Problem:
         headers={"www-authenticate": f'Bearer realm="endmark", error="insufficient_scope", scope="{scope}"'},
         close=True,
     )
+
+
+def check_call(request: Request) -> None:
+    """H48: what means one thing is said once, and no name holds a NUL. Raises Problem."""
+    for name in _ONE_LINE:
+        if len(request.headers.getlist(name)) > 1:
+            said = f"The header field {name.title()} came more than once; one was expected. Nothing was done."
+            raise not_tried("usage", said, close=True)
+    if "\0" in request.scope["path"]:
+        raise not_tried("not-found", "No name here holds a NUL byte. Nothing was done.", close=True)
+    asked = request.query_params.multi_items()
+    if any("\0" in word for pair in asked for word in pair):
+        raise not_tried("usage", "A parameter holds a NUL byte. Nothing was done.", close=True)
+    twice = next((name for name, number in Counter(name for name, _ in asked).items() if number > 1), None)
+    if twice is not None:
+        said = f"The parameter {twice[:64]!a} came more than once; one was expected. Nothing was done."
+        raise not_tried("usage", said, close=True)
 
 
 def check_local(request: Request) -> None:

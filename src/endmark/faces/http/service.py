@@ -180,7 +180,8 @@ class Service:
     # ---- who may ----------------------------------------------------------------------------------------------
 
     async def identify(self, request: Request) -> Identity:
-        """Who is asking. Raises Problem: 401, 403, 429."""
+        """Who is asking. Raises Problem: 400, 401, 403, 404, 429."""
+        access.check_call(request)
         secret = access.bearer(request.headers)
         address = request.client.host if request.client else "?"
         if secret is None:

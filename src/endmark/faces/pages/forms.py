@@ -33,4 +33,6 @@ async def read(request: Request) -> dict[str, str]:
         raise not_tried("usage", "That is no form. Nothing was done.", close=True) from None
     if len({name for name, _ in pairs}) != len(pairs):
         raise not_tried("usage", "The form names a field twice. Nothing was done.", close=True)
+    if any("\0" in word for pair in pairs for word in pair):
+        raise not_tried("usage", "A field of the form holds a NUL byte. Nothing was done.", close=True)
     return dict(pairs)
