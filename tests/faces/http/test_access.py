@@ -7,6 +7,7 @@ import pytest
 from tests.support.service import answer_in, envelope, everything, served
 
 from endmark.core.refusal import CannotTry
+from endmark.faces.http import access, progress
 from endmark.faces.http.limits import Buckets, Limits
 from endmark.faces.http.problems import Problem
 from endmark.faces.http.protocol import TO_BE_TOLD
@@ -138,6 +139,36 @@ def test_a_revoked_token_counts_no_more(site):
     assert site.ask("GET", "/v1/jobs", token=secret).status == 401
 
 
+@pytest.mark.parametrize("how", ["events", "page", "wait", "first token"])
+def test_whoever_waits_is_told_nothing_after_the_token_is_revoked(tmp_path, monkeypatch, how):
+    """H18"""
+    monkeypatch.setattr(access, "_FRESH", 0.05)
+    monkeypatch.setattr(progress, "_LOOKS_EVERY", 0.05)
+    with served(tmp_path) as site:
+        site.submit(envelope("waits"))
+        secret = None if how == "first token" else site.make_token("watching", "submit")
+        path = {"page": "/jobs/waits/events", "wait": "/v1/jobs/waits?wait=20"}.get(how, "/v1/jobs/waits/events")
+        with site.connect() as wire:
+            site.token = secret
+            wire.sendall(site.head("GET", path, "Connection: close"))
+            site.token = None
+            site.until(lambda: site.service.limits.watchers == 1)
+            if how == "first token":
+                site.make_token("first", "submit")
+            else:
+                with Ledger.open(tmp_path / "ledger.db", create=False) as ledger:
+                    Tokens(ledger).revoke("watching", site.service.clock())
+            said = answer_in(everything(wire))  # until the service closes it
+        if how == "wait":
+            assert (said.status, said.json["signal"]) == (401, "unauthorized")
+        else:
+            assert said.status == 200
+            assert b"event: outcome" not in said.body
+        site.until(lambda: site.service.limits.watchers == 0)
+        with Ledger.open(tmp_path / "ledger.db", create=False) as ledger:
+            assert [entry.state.value for entry in ledger.page(10)] == ["staged"]
+
+
 def test_a_token_is_kept_as_its_digest_alone(site):
     """H12"""
     for path in site.folder.glob("ledger.db*"):
@@ -251,6 +282,21 @@ def test_one_caller_takes_half_of_the_bytes_at_most():
         with pytest.raises(Problem, match="Too many bytes are"), limits.upload() as fourth:
             fourth.take(1)
     assert (limits.in_flight, limits.uploads, limits.held) == (0, 0, {})
+
+
+def test_one_caller_takes_half_of_the_places_at_most():
+    """H21 H22"""
+    limits = Limits(Settings(max_uploads=4, max_watchers=4), lambda: 0.0)
+    for take, what in ((limits.upload, "bodies of yours"), (limits.watcher, "calls of yours")):
+        with take("ann"), take("ann"), take("bob"):
+            with pytest.raises(Problem, match=what) as refused, take("ann"):
+                pass
+            assert refused.value.status == 503
+            with take(), pytest.raises(Problem, match="already"), take("bob"):
+                pass
+        with take("ann"), take("ann"):  # given back
+            pass
+    assert (limits.uploads, limits.watchers, limits._bodies, limits._watching) == (0, 0, {}, {})
 
 
 def test_one_body_of_any_allowed_size_fits_in_a_share():

@@ -29,6 +29,11 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     targets: tuple[str, ...] | None = None
     branches: tuple[str, ...] | None = None
 
+    secret: str | None = None  # what they showed: asked about again while they wait for news
+
+    def __repr__(self) -> str:
+        return f"Identity({self.name!r})"  # no secret is ever printed
+
     @property
     def caller(self) -> str | None:
         """Whose share of the service it takes; None where callers cannot be told apart."""

@@ -134,7 +134,7 @@ def router(service: Service) -> APIRouter:
         identity = await service.allow(request)
         wait = seconds(request.query_params.get("wait"))
         entry = await visible(service, identity, id)
-        outcome = outcome_of(entry) if wait is None else await progress.waited(service, entry, wait)
+        outcome = outcome_of(entry) if wait is None else await progress.waited(service, identity, entry, wait)
         return answer(outcome, 200)
 
     @routes.get("/v1/jobs/{id}/events", **openapi.EVENTS)
@@ -143,7 +143,7 @@ def router(service: Service) -> APIRouter:
         entry = await visible(service, identity, id)
         last = request.headers.get("last-event-id", "0")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-        stream = progress.events(service, entry.attempt_id, after)
+        stream = progress.events(service, identity, entry.attempt_id, after)
         await anext(stream)  # after its head an answer cannot be a 503 any more
         return StreamingResponse(stream, media_type="text/event-stream", headers={"cache-control": "no-store"})
 

@@ -45,6 +45,8 @@ class Limits:
         self.uploads = 0
         self.watchers = 0
         self.held: Counter[str] = Counter()
+        self._bodies: Counter[str] = Counter()
+        self._watching: Counter[str] = Counter()
         self._requests = Buckets(settings.rate, settings.burst, clock)
         self._wrong = Buckets(*_WRONG_TOKENS, clock)
 
@@ -63,28 +65,31 @@ class Limits:
     def upload(self, caller: str | None = None) -> Iterator[Room]:
         """H21: room for one body, given back at the end. Raises Problem when there is none.
 
-        `caller`: whose it is, where callers can be told apart; then theirs together take half of the bytes at most.
+        `caller`: whose it is, where callers can be told apart; then theirs together take half of the bodies, and of
+        their bytes, at most.
         """
         if self.uploads >= self.settings.max_uploads:
             raise not_tried("busy", f"{self.uploads:,} bodies are being read already. Nothing was done.", close=True)
-        self.uploads += 1
-        room = Room(self, caller)
-        try:
-            yield room
-        finally:
-            self.uploads -= 1
-            room.give_back()
+        with _share(self._bodies, caller, self.settings.max_uploads, "bodies of yours are being read"):
+            self.uploads += 1
+            room = Room(self, caller)
+            try:
+                yield room
+            finally:
+                self.uploads -= 1
+                room.give_back()
 
     @contextmanager
-    def watcher(self) -> Iterator[None]:
-        """H22: one that waits for news. Raises Problem when there are too many."""
+    def watcher(self, caller: str | None = None) -> Iterator[None]:
+        """H22: one that waits for news, of `caller` as above. Raises Problem when there are too many."""
         if self.watchers >= self.settings.max_watchers:
             raise not_tried("busy", f"{self.watchers:,} callers are waiting for news already. Ask without waiting.")
-        self.watchers += 1
-        try:
-            yield
-        finally:
-            self.watchers -= 1
+        with _share(self._watching, caller, self.settings.max_watchers, "calls of yours wait for news"):
+            self.watchers += 1
+            try:
+                yield
+            finally:
+                self.watchers -= 1
 
 
 class Room:
@@ -118,6 +123,23 @@ class Room:
             if not self._limits.held[self._caller]:
                 del self._limits.held[self._caller]
         self._held = 0
+
+
+@contextmanager
+def _share(taken: Counter[str], caller: str | None, most: int, what: str) -> Iterator[None]:
+    """One of the half that one caller may take. Raises Problem when theirs is taken."""
+    if caller is None:
+        yield
+        return
+    if taken[caller] >= max(1, most // 2):
+        raise not_tried("busy", f"{taken[caller]:,} {what} already, half of all. Nothing was done.", close=True)
+    taken[caller] += 1
+    try:
+        yield
+    finally:
+        taken[caller] -= 1
+        if not taken[caller]:
+            del taken[caller]
 
 
 def _often(wait: float) -> Problem:

@@ -25,6 +25,7 @@ from endmark.faces.http.access import LOCAL, Identity, forbidden, full_name, pla
 from endmark.faces.http.desk import Underway
 from endmark.faces.http.jobs import number, seconds
 from endmark.faces.http.problems import JSON, Problem, document, not_tried
+from endmark.faces.http.progress import check_still
 from endmark.faces.http.service import Service
 from endmark.faces.patch_records import findings
 from endmark.faces.patches import Patches
@@ -99,9 +100,9 @@ def router(service: Service) -> APIRouter:
             try:
                 outcome = await _said(running)
             except Underway as same:
-                outcome = await _waited(service, str(same), patience or 0.0)
+                outcome = await _waited(service, identity, str(same), patience or 0.0)
         else:
-            outcome = await _waited(service, begun.result(), patience or 0.0)
+            outcome = await _waited(service, identity, begun.result(), patience or 0.0)
         if outcome.decision_id is None:
             raise _nack(outcome, None, None)
         return _answer(outcome)
@@ -132,7 +133,7 @@ def router(service: Service) -> APIRouter:
         patience = seconds(request.query_params.get("wait"))
         _, name = await _visible(service, identity, id)
         if patience is not None:
-            await _waited(service, id, patience)
+            await _waited(service, identity, id, patience)
         return document(await service.read(lambda ledger: _described(service, ledger, id, name)))
 
     @routes.post("/v1/decisions/{id}/approve", **openapi.APPROVE)
@@ -272,8 +273,8 @@ def _looked_at(running: asyncio.Future[PatchOutcome]) -> None:
         running.exception()
 
 
-async def _waited(service: Service, decision_id: str, patience: float) -> PatchOutcome:
-    """The decision once it is not pending, or as it is after `patience` seconds."""
+async def _waited(service: Service, identity: Identity, decision_id: str, patience: float) -> PatchOutcome:
+    """The decision once it is not pending, or as it is after `patience` seconds. Raises Problem."""
 
     def look(ledger: Ledger) -> PatchOutcome:
         book = PatchBook(ledger)
@@ -286,12 +287,13 @@ async def _waited(service: Service, decision_id: str, patience: float) -> PatchO
     if not patience:
         return outcome
     deadline = service.loop.time() + patience
-    with service.limits.watcher():
+    with service.limits.watcher(identity.caller):
         while outcome.state == Decision.PENDING.value and not service.ending:
             left = deadline - service.loop.time()
             if left <= 0:
                 break
             await service.changes.wait(min(left, _LOOKS_EVERY))
+            await check_still(service, identity)
             outcome = await service.read(look)
     return outcome
 

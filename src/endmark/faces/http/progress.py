@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 
 from endmark.core.outcome import Outcome
+from endmark.faces.http.access import Identity, unauthorized
 from endmark.faces.http.service import WAITING, Service
 from endmark.ledger.book import Ledger
 from endmark.ledger.entry import Entry, Event
@@ -24,31 +25,39 @@ def entry_in(ledger: Ledger, name: str) -> Entry | None:
     return None if entry is None else with_revert(ledger, entry)
 
 
-async def waited(service: Service, entry: Entry, seconds: float) -> Outcome:
-    """H28: the job once its state is another than now or final, else as it is after `seconds`."""
+async def waited(service: Service, identity: Identity, entry: Entry, seconds: float) -> Outcome:
+    """H28: the job once its state is another than now or final, else as it is after `seconds`. Raises Problem."""
     before = entry.state
     deadline = service.loop.time() + seconds
-    with service.limits.watcher():
+    with service.limits.watcher(identity.caller):
         while entry.state is before and before.value in WAITING and not service.ending:
             left = deadline - service.loop.time()
             if left <= 0:
                 break
             await service.changes.wait(min(left, _LOOKS_EVERY))
+            await check_still(service, identity)
             now = await service.read(partial(entry_in, name=entry.attempt_id))
             entry = entry if now is None else now
     return outcome_of(entry)
 
 
-async def events(service: Service, attempt_id: str, after: int) -> AsyncIterator[bytes]:
+async def check_still(service: Service, identity: Identity) -> None:
+    """H18: whoever waits is told nothing more once their token counts no more. Raises Problem."""
+    if not await service.still_counts(identity):
+        raise unauthorized("it was revoked or has expired while you waited")
+
+
+async def events(service: Service, identity: Identity, attempt_id: str, after: int) -> AsyncIterator[bytes]:
     """H29: what happened to a job since event number `after`, and what happens, until it is final.
 
     `id:` is the number of the event in the job's chain: a client that comes again with Last-Event-ID misses nothing.
+    It also ends once the caller's token counts no more (H18).
     The first piece is empty. Raises Problem instead of it where too many wait (H22).
     """
-    with service.limits.watcher():
+    with service.limits.watcher(identity.caller):
         yield b""  # a place was free: now the answer may begin
         quiet, told = 0, None
-        while True:
+        while await service.still_counts(identity):
             chain, entry = await service.read(lambda ledger: (ledger.events(attempt_id), entry_in(ledger, attempt_id)))
             for event in chain:
                 if event.seq > after:

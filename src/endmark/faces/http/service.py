@@ -202,7 +202,21 @@ class Service:
             said = "it is unknown" if token is None else "it was revoked or has expired"
             raise too_often or access.unauthorized(said)
         self.limits.request(token.name)
-        return Identity(name=token.name, scopes=token.scopes, targets=token.targets, branches=token.branches)
+        return Identity(
+            name=token.name, scopes=token.scopes, targets=token.targets, branches=token.branches, secret=secret
+        )
+
+    async def still_counts(self, identity: Identity) -> bool:
+        """H18: whether whoever was let in would be let in now. Raises CannotTry."""
+        if identity.secret is None:
+            if not self.keyring.fresh():
+                await self.read(self.keyring.look_for_any)
+            return not self.keyring.any
+        secret = identity.secret
+        known, token = self.keyring.remembered(secret)
+        if not known:
+            token = await self.read(lambda ledger: self.keyring.look(ledger, secret))
+        return token is not None and token.counts(self.clock())
 
     async def allow(self, request: Request, *scopes: str, target: str | None = None) -> Identity:
         """Who is asking, where they have one of these scopes, and for this target where it is named.

@@ -82,7 +82,8 @@ def router(service: Service) -> APIRouter:
         entry = await doors.visible(service, guest.identity, id)
         last = request.headers.get("last-event-id") or request.query_params.get("after", "0")
         after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else 0
-        stream = progress.events(service, entry.attempt_id, after)
+        stream = progress.events(service, guest.identity, entry.attempt_id, after)
+        await anext(stream)  # after its head an answer cannot be a 503 any more
         return StreamingResponse(stream, media_type="text/event-stream", headers=HEADERS)
 
     @routes.post("/jobs/{id}/approve")
