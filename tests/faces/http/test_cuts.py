@@ -6,6 +6,9 @@ import threading
 import pytest
 from tests.support.service import answer_in, envelope, everything, reset, served
 
+from endmark.faces.http import openapi
+from endmark.faces.http.protocol import TO_BE_TOLD
+
 RAW = envelope("cut", ["CREATE TABLE a (x)"] * 8)
 PATH = "/v1/jobs?target=auto"  # what is whole would be applied there at once
 HALF = len(RAW) // 2
@@ -89,6 +92,19 @@ def test_what_is_cut_is_never_a_job(site, name):
     assert (site.service.limits.in_flight, site.service.limits.uploads) == (0, 0)
 
 
+def problem(said, status, signal, exit_code):
+    """H8 H10 H11 H37: what no route saw is answered as everything else is."""
+    assert said.headers["content-type"] == "application/problem+json"
+    assert int(said.headers["content-length"]) == len(said.body)
+    assert said.headers["connection"] == "close"
+    assert said.headers["x-request-id"]
+    document = said.json
+    assert (said.status, document["status"], document["signal"]) == (status, status, signal)
+    assert (document["type"], document["exit_code"]) == (f"urn:endmark:problem:{signal}", exit_code)
+    assert set(openapi._PROBLEM_KEYS) <= set(document)
+    assert ("retry-after" in said.headers) is (status == 503)
+
+
 SMUGGLED = {
     "two lengths": (length(len(RAW)), length(HALF)),
     "two equal lengths": (length(len(RAW)), length(len(RAW))),
@@ -108,7 +124,7 @@ def test_framing_that_contradicts_itself_is_not_read(site, name):
     with site.connect() as wire:
         wire.sendall(site.head("POST", PATH, *SMUGGLED[name]) + RAW)
         said = answer_in(everything(wire))
-    assert said.status == 400
+    problem(said, 400, "bad-framing", 2)
     assert site.attempts() == attempts
     assert site.world() == world
     assert site.ask("GET", "/healthz").status == 200
@@ -118,17 +134,32 @@ def test_a_head_that_does_not_end_is_ended(site):
     """H23 H24"""
     with site.connect() as wire:
         wire.sendall(b"POST /v1/jobs?target=auto HTTP/1.1\r\nHost: x\r\nX-Slow: ")
-        assert everything(wire).startswith(b"HTTP/1.1 408")
+        problem(answer_in(everything(wire)), 408, "head-stalled", 20)
     with site.connect() as wire:
-        assert everything(wire).startswith(b"HTTP/1.1 408")  # not a byte came
+        problem(answer_in(everything(wire)), 408, "head-stalled", 20)  # not a byte came
     with site.connect() as wire:
         try:
             for _ in range(40):
                 wire.sendall(b"X-Long: " + b"a" * 4096 + b"\r\n" if _ else b"GET / HTTP/1.1\r\n")
         except ConnectionError:
             pass
-        assert b"431" in everything(wire)[:20]
+        problem(answer_in(everything(wire)), 431, "head-too-large", 2)
     assert site.ask("GET", "/healthz").status == 200
+
+
+def test_a_connection_too_many_is_told_in_a_problem_document(tmp_path):
+    """H25"""
+    with served(tmp_path, max_connections=1) as other:
+        wires = [other.connect() for _ in range(1 + TO_BE_TOLD)]
+        try:
+            with other.connect() as wire:
+                problem(answer_in(everything(wire)), 503, "busy", 20)  # not a byte of it was read
+            other.until(lambda: len(other.server.server_state.connections) == len(wires))
+            wires[0].sendall(other.head("GET", "/healthz", "Connection: close"))
+            problem(answer_in(everything(wires[0])), 503, "busy", 20)
+        finally:
+            for wire in wires:
+                wire.close()
 
 
 def test_a_body_that_drips_is_ended(site):

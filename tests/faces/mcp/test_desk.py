@@ -1,6 +1,7 @@
 """What the door opens and what it does not: arguments, files, targets, time, our own faults, verdicts."""
 
 import os
+import subprocess
 import time
 
 import pytest
@@ -13,7 +14,7 @@ from endmark.core import proof
 from endmark.core.refusal import CannotTry
 from endmark.faces import api, cli
 from endmark.faces.mcp import confined, settings, texts
-from endmark.faces.mcp.desk import Desk
+from endmark.faces.mcp.desk import Call, Desk
 from endmark.faces.misuse import Misuse
 
 BOTH = 'target = "prod"\nrepository = "r.git"\nmin_evidence = "{}"'
@@ -273,7 +274,15 @@ def test_a_verdict_decides_and_a_cut_one_blocks(tmp_path, monkeypatch):
             assert (done.is_error, done.structured_content["state"]) == (False, "pass")
             again = await client.call_tool("job_status", {"job_id": done.structured_content["decision_id"]})
             assert again.structured_content["state"] == "pass"
+            return done.structured_content["decision_id"]
 
-    run(visit)
+    decision_id = run(visit)
     assert (world.tip(), world.merges()) == (tip, [])
+    subprocess.run(["git", "init", "-q", "--bare", tmp_path / "other.git"], check=True)
+    (tmp_path / "endmark.toml").write_text(
+        f'[ledger]\nurl = "sqlite:///{world.path}"\n[mcp]\nrepository = "other.git"\n'
+    )
+    other = Desk(settings.read(room.config))
+    with pytest.raises(CannotTry, match="no job of this id"):  # a decision of another repository's
+        other.status(decision_id, Call())
     world.close()

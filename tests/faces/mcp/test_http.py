@@ -1,5 +1,6 @@
 """Over HTTP: the official client, then raw sockets, names and tokens."""
 
+import asyncio
 import http.client
 import json
 import os
@@ -7,11 +8,13 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 from contextlib import closing, contextmanager
 from typing import Any
 
 import httpx2
 import pytest
+import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from tests.faces.mcp.desk import SEEN, run, words
@@ -19,6 +22,8 @@ from tests.support.world import witness_bytes
 
 from endmark.core import strictjson
 from endmark.faces import cli
+from endmark.faces.http.protocol import Guarded
+from endmark.faces.mcp import http as mcp_http
 
 SECRET = "a-secret-of-more-than-16"
 
@@ -61,6 +66,49 @@ def read_all(wire):
 def call(plan):
     arguments = {"name": "apply_schema", "arguments": {"plan": plan}}
     return json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": arguments}).encode()
+
+
+@contextmanager
+def inside(app):
+    """The same server in a thread of this process; its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(mcp_http.configured(app, "127.0.0.1", 0))
+        thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])))
+        thread.start()
+        try:
+            yield listener.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+async def nothing_behind(scope, receive, send):
+    if scope["type"] != "lifespan":
+        raise AssertionError("nothing got as far as this")
+    for word in ("startup", "shutdown"):
+        await receive()
+        await send({"type": f"lifespan.{word}.complete"})
+
+
+SLOW = {
+    "no byte": (b"", 408),
+    "half a head": (b"POST /mcp HTTP/1.1\r\nHost: x\r\nX-Slow: ", 408),
+    "a head without end": (b"POST /mcp HTTP/1.1\r\nX-Long: " + b"a" * 70_000, 431),
+    "half a body": (b"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{", 408),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_a_request_that_does_not_come_to_its_end_is_ended(monkeypatch, name):
+    monkeypatch.setattr(Guarded, "head_seconds", 0.2)
+    monkeypatch.setattr(mcp_http, "_BODY_SECONDS", 0.2)
+    sent, status = SLOW[name]
+    with inside(mcp_http._Asked(nothing_behind, None)) as address, socket.create_connection(address, 20) as wire:
+        wire.sendall(sent)
+        pieces = []
+        while piece := wire.recv(65536):
+            pieces.append(piece)
+    assert b"".join(pieces).startswith(f"HTTP/1.1 {status} ".encode())
 
 
 def test_the_same_over_http_behind_a_token(room):

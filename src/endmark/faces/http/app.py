@@ -93,13 +93,7 @@ def _only_ours(responses: dict[str, Any]) -> None:
 async def _problem(request: Request, fault: Exception) -> Response:
     assert isinstance(fault, Problem)  # noqa: S101  # what it is registered for
     service: Service = request.app.state.service
-    service.figures.problems.labels(fault.status, fault.document.get("signal")).inc()
-    if service.log is not None:
-        facts = {
-            key: fault.document.get(key)
-            for key in ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
-        }
-        service.log("nack", status=fault.status, path=request.url.path, **facts)
+    service.answered(fault, request.url.path)
     if "connection" in fault.headers:
         await bodies.drain(request)
     if problems.wants_page(request):

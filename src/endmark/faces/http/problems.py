@@ -33,13 +33,16 @@ _BY_STATE = {
 # H10: an answer about a call and not about bytes, by its word; (status, exit code, next).
 NOT_TRIED: dict[str, tuple[int, int, str]] = {
     "usage": (400, 2, "none"),
+    "bad-framing": (400, 2, "none"),
     "unauthorized": (401, 2, "ask-person"),
     "forbidden": (403, 2, "ask-person"),
     "not-found": (404, 2, "none"),
     "method-not-allowed": (405, 2, "none"),
+    "head-stalled": (408, 20, "wait"),
     "conflict": (409, 2, "none"),
     "unsupported-media": (415, 2, "none"),
     "too-many-requests": (429, 20, "wait"),
+    "head-too-large": (431, 2, "none"),
     "our-fault": (500, 70, "ask-person"),
     "could-not-try": (503, 20, "wait"),
     "busy": (503, 20, "wait"),

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from asyncio import TimerHandle, Transport
+from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+from endmark.faces.http.problems import PROBLEM, Problem, not_tried
 
 HEAD_MAX = 64 * 1024  # H24: bytes of a line and its header fields; of trailer fields the same again
 
@@ -18,9 +23,11 @@ class Guarded(HttpToolsProtocol):
     """H23: one connection. `head_seconds`: how long a head may take, and a new connection may say nothing."""
 
     head_seconds = 10.0
+    told: Callable[[Problem], None] | None = None  # what was answered here, where no application saw the request
 
     def __init__(self, *args: Any, **how: Any) -> None:
         super().__init__(*args, **how)
+        self._most, self.limit_concurrency = self.limit_concurrency, None  # uvicorn's own answer is no problem document
         self._timer: TimerHandle | None = None
         self._in_head = True
         self._head = 0
@@ -29,8 +36,8 @@ class Guarded(HttpToolsProtocol):
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.limit_concurrency is not None and len(self.connections) > self.limit_concurrency + TO_BE_TOLD:
-            self._end(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        if self._most is not None and len(self.connections) > self._most + TO_BE_TOLD:
+            self._end(_full())
             return
         self._arm()
 
@@ -47,7 +54,8 @@ class Guarded(HttpToolsProtocol):
         self._head += len(data)
         super().data_received(data)
         if (self._in_head and self._head > HEAD_MAX) or self._fields > HEAD_MAX:
-            self._end(b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            said = f"The request's head holds more than {HEAD_MAX:,} bytes. Nothing was done."
+            self._end(not_tried("head-too-large", said, close=True))
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -64,7 +72,11 @@ class Guarded(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._disarm()
         self._in_head, self._head, self._fields = False, 0, 0
+        whole = self.app
+        if self._most is not None and max(len(self.connections), len(self.tasks)) >= self._most:
+            self.app = self._busy
         super().on_headers_complete()
+        self.app = whole
         self._unread = self.scope["state"][UNREAD] = []
 
     def _arm(self) -> None:
@@ -77,12 +89,50 @@ class Guarded(HttpToolsProtocol):
 
     def _too_slow(self) -> None:
         self._timer = None
-        self._end(b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+        said = f"The request's head did not come within {self.head_seconds:g} s. Nothing was done; send it again."
+        self._end(not_tried("head-stalled", said, close=True))
 
-    def _end(self, answer: bytes) -> None:
+    def send_400_response(self, msg: str) -> None:
+        """H2: what is no HTTP. Where its body had begun, the application learns that it was cut."""
+        said = "What came is no HTTP/1.1 request, or its framing contradicts itself. Send it again as one."
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.response_complete or not cycle.response_started:
+            self._write(not_tried("bad-framing", said, close=True))
+        self.transport.close()
+
+    def _end(self, answer: Problem) -> None:
         """Close; with an answer where none has begun."""
         if not self.transport.is_closing():
             cycle: RequestResponseCycle | None = self.cycle
             if self._in_head and (cycle is None or cycle.response_complete):
-                self.transport.write(answer)
+                self._write(answer)
             self.transport.close()
+
+    def _write(self, answer: Problem) -> None:
+        if self.told is not None:
+            self.told(answer)
+        body = msgspec.json.encode(answer.document)
+        fields = b"".join(b"%s: %s\r\n" % field for field in _fields(answer, body))
+        status = f"{answer.status} {answer.document['title']}".encode()
+        self.transport.write(b"HTTP/1.1 " + status + b"\r\n" + fields + b"\r\n" + body)
+
+    async def _busy(self, scope: Any, receive: Any, send: Any) -> None:
+        """The application of a connection over the limit (H25)."""
+        answer = _full()
+        if self.told is not None:
+            self.told(answer)
+        body = msgspec.json.encode(answer.document)
+        await send({"type": "http.response.start", "status": answer.status, "headers": _fields(answer, body)})
+        await send({"type": "http.response.body", "body": body})
+
+
+def _full() -> Problem:
+    return not_tried("busy", "Too many connections are held already. Nothing was done; send it again.", close=True)
+
+
+def _fields(answer: Problem, body: bytes) -> list[tuple[bytes, bytes]]:
+    """H37 too: nobody else gives this answer its id."""
+    found = {"content-type": PROBLEM, "content-length": str(len(body)), **answer.headers}
+    return [(name.encode(), value.encode()) for name, value in found.items()] + [
+        (b"x-request-id", os.urandom(8).hex().encode())
+    ]

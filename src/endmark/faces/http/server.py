@@ -39,7 +39,8 @@ class Server(uvicorn.Server):
 
     def __init__(self, service: Service, listener: socket.socket, ready: Callable[[str], None] | None = None) -> None:
         settings = service.settings
-        protocol = type("Protocol", (Guarded,), {"head_seconds": settings.header_timeout})
+        how = {"head_seconds": settings.header_timeout, "told": staticmethod(service.answered)}
+        protocol = type("Protocol", (Guarded,), how)
         super().__init__(
             uvicorn.Config(
                 make_app(service),

@@ -23,7 +23,7 @@ from endmark.faces.http.desk import Desk
 from endmark.faces.http.figures import Figures
 from endmark.faces.http.limits import Limits
 from endmark.faces.http.log import told
-from endmark.faces.http.problems import not_tried
+from endmark.faces.http.problems import Problem, not_tried
 from endmark.faces.http.settings import Settings
 from endmark.faces.worker.outbox import Deferring
 from endmark.faces.worker.work import usable_places
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _READERS = 8
 _GATES = 8
+_OF_A_NACK = ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
 
 
 class Changes:
@@ -147,6 +148,12 @@ class Service:
         """One line of the log, where there is one."""
         if self.log is not None:
             self.log(event, **facts)
+
+    def answered(self, fault: Problem, path: str | None = None) -> None:
+        """A problem is answered: counted, with its line in the log. `path`: None where no request was read."""
+        self.figures.problems.labels(fault.status, fault.document.get("signal")).inc()
+        facts = {key: fault.document.get(key) for key in _OF_A_NACK}
+        self.say("nack", status=fault.status, path=path, **facts)
 
     # ---- the ledger -------------------------------------------------------------------------------------------
 

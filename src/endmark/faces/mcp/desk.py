@@ -1,9 +1,11 @@
 """What the tools do, without the protocol: each call opens the ledger, does one thing and closes it again."""
 
+import os
 import sys
 import threading
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from endmark.core import mc1
@@ -52,6 +54,7 @@ class Desk:
         self._settings = settings
         self._stopped: str | None = None
         self._working = 0
+        self._repository: str | None = None
         self._idle = threading.Condition()
 
     def stop(self, name: str) -> None:
@@ -148,9 +151,18 @@ class Desk:
         with Ledger.open(self._settings.config.ledger, create=False) as ledger:
             book = PatchBook(ledger)
             entry = book.get(decision_id)
-            return (
-                None if entry is None else answers.of_decision(outcome_of(entry, book.reviews(decision_id)), asked=True)
-            )
+            if entry is None or entry.repository != self._identity(self._settings.repository):
+                return None  # another repository's is nobody's business here
+            return answers.of_decision(outcome_of(entry, book.reviews(decision_id)), asked=True)
+
+    def _identity(self, repository: Path) -> str:
+        """What records call our repository. Raises CannotTry. It starts git, once."""
+        if self._repository is None:
+            from endmark.effects.git import Git, open_repository
+
+            environ = self._settings.config.environ
+            self._repository = os.path.realpath(open_repository(Git(environ), str(repository)).common_dir)
+        return self._repository
 
     def verdict(self, verdict: str, base: str, head: str, reviewer: str | None, _call: Call) -> Answer:
         """Decide by a verdict that was made elsewhere. Nothing is merged."""

@@ -1,5 +1,6 @@
 """The protocol over HTTP: on this machine alone unless a token guards it, and only for names that are known."""
 
+import asyncio
 import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -10,6 +11,7 @@ from mcp.server.lowlevel.server import Server
 from mcp.server.transport_security import TransportSecuritySettings
 
 from endmark.core.refusal import CannotTry
+from endmark.faces.http.protocol import Guarded
 from endmark.faces.mcp import framing
 from endmark.faces.mcp.desk import Desk
 from endmark.faces.mcp.settings import TOKEN, Token
@@ -18,6 +20,9 @@ from endmark.faces.terminal import say
 
 PATH = "/mcp"
 _DRAIN = 15  # seconds for calls under way, at the end
+_BODY_SECONDS = 60.0  # for all of a request's body
+_KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
+_MOST_CONNECTIONS = 256
 
 _Message = MutableMapping[str, Any]
 _Receive = Callable[[], Awaitable[_Message]]
@@ -27,18 +32,7 @@ _App = Callable[[_Message, _Receive, _Send], Awaitable[None]]
 
 def serve(server: Server[Any], desk: Desk, host: str, port: int, token: Token | None, hosts: tuple[str, ...]) -> None:
     """Serve until a signal. Raises Misuse where it would stand open, before anything listens."""
-    config = uvicorn.Config(
-        application(server, host, port, token, hosts),
-        host=host,
-        port=port,
-        http="httptools",  # refuses Content-Length with Transfer-Encoding
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=_DRAIN,
-    )
-    program = _Announcing(config)
+    program = _Announcing(configured(application(server, host, port, token, hosts), host, port))
     try:
         program.run()
     finally:
@@ -46,6 +40,23 @@ def serve(server: Server[Any], desk: Desk, host: str, port: int, token: Token | 
         desk.wait()
     if not program.started:
         raise CannotTry(f"nothing could listen on {host} port {port}: it is in use, or not this machine's")
+
+
+def configured(app: _App, host: str, port: int) -> uvicorn.Config:
+    """How it is served: every head and every body within its time and its size."""
+    return uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Guarded,  # httptools: refuses Content-Length with Transfer-Encoding; a head has its time and its size
+        limit_concurrency=_MOST_CONNECTIONS,
+        timeout_keep_alive=_KEEP_ALIVE,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=_DRAIN,
+    )
 
 
 class _Announcing(uvicorn.Server):
@@ -91,7 +102,7 @@ def application(server: Server[Any], host: str, port: int, token: Token | None, 
         transport_security=security,
         host=host,
     )
-    return _Guarded(app, token)
+    return _Asked(app, token)
 
 
 def is_loopback(host: str) -> bool:
@@ -104,7 +115,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-class _Guarded:
+class _Asked:
     """Asks for the token, then reads the body to its declared end and judges it, before the SDK sees any of it."""
 
     def __init__(self, app: Any, token: Token | None) -> None:
@@ -127,13 +138,19 @@ class _Guarded:
             await _respond(send, 415, framing.refusal(None, "one Content-Type, application/json, was expected"))
             return
         body = bytearray()
-        while True:
-            message = await receive()
-            if message["type"] != "http.request":
-                return  # the client went away inside the body: nobody to answer, and nothing to do
-            body += message.get("body", b"")
-            if len(body) > framing.MOST_BYTES or not message.get("more_body", False):
-                break
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                while True:
+                    message = await receive()
+                    if message["type"] != "http.request":
+                        return  # the client went away inside the body: nobody to answer, and nothing to do
+                    body += message.get("body", b"")
+                    if len(body) > framing.MOST_BYTES or not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            said = f"{len(body):,} bytes of the body came within {_BODY_SECONDS:g} s, and not its end"
+            await _respond(send, 408, framing.refusal(None, said))
+            return
         fault = framing.fault_of(bytes(body))
         if fault is not None:
             await _respond(send, 413 if len(body) > framing.MOST_BYTES else 400, fault)
@@ -161,6 +178,8 @@ def _replay(body: bytes, receive: _Receive) -> _Receive:
 
 async def _respond(send: _Send, status: int, body: bytes) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 408:
+        headers.append((b"connection", b"close"))
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     await send({"type": "http.response.start", "status": status, "headers": headers})
