@@ -134,6 +134,38 @@ def test_the_configuration(doctor):
     assert any("endmark policy check" in said for said in found.values())
 
 
+PASSWORDS = {
+    "before the host": "postgresql://app:hunter2@127.0.0.1:1/app",
+    "as ?password=": "postgresql://app@127.0.0.1:1/app?password=hunter2",
+    "as ?sslpassword=": "postgresql://app@127.0.0.1:1/app?sslpassword=hunter2",
+    "as ?pass%77ord=": "postgresql://app@127.0.0.1:1/app?pass%77ord=hunter2",
+    "for a server of MariaDB": "mariadb://app:hunter2@127.0.0.1:1/app",
+}
+
+
+@pytest.mark.parametrize("name", PASSWORDS)
+@pytest.mark.parametrize("key", ["targets.far.url", "ledger.url"])
+def test_a_password_in_the_file_is_told_and_never_repeated(shell, monkeypatch, name, key):
+    url = PASSWORDS[name]
+    if key == "ledger.url":
+        if url.startswith("mariadb:"):
+            return
+        monkeypatch.delenv("ENDMARK_LEDGER")
+    shell.write("endmark.toml", f'[{key.removesuffix(".url")}]\nurl = "{url}"\n')
+    said = shell.run("doctor", "--json")
+    assert b"hunter2" not in said.out + said.err
+    held = [one for one in said.object["findings"] if one["what"] == key]
+    assert [(one["family"], one["level"]) for one in held] == [("configuration", "todo")]
+    assert held[0]["says"].startswith("a password stands in the file, ")
+    assert 'url = "env:NAME"' in held[0]["do"]
+    assert b"hunter2" not in b"".join(shell.run("doctor")[1:])
+    shell.setenv(FAR=url, ENDMARK_LEDGER="ledger.db")
+    shell.write("endmark.toml", '[targets.far]\nurl = "env:FAR"\n')
+    again = shell.run("doctor", "--json")
+    assert b"hunter2" not in again.out + again.err
+    assert [one for one in again.object["findings"] if "password" in one["says"]] == []
+
+
 def test_keys(doctor):
     folder = doctor.shell.folder
     private, public, _ = keys.new(folder / "gate.key")

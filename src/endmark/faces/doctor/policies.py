@@ -1,13 +1,17 @@
 """The configuration: what of it is weak."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
 
 from endmark.core import policy
 from endmark.core.weaknesses import weaknesses
+from endmark.faces.config import Config, opened
 from endmark.faces.doctor.finding import Case, Finding, todo, unseen, well
 from endmark.sources import files
 
 FAMILY = "configuration"
+_SECRET = frozenset({"password", "passwd", "pwd", "sslpassword"})  # of a URL's parameters
 
 
 def look(case: Case) -> Iterator[Finding]:
@@ -21,17 +25,47 @@ def look(case: Case) -> Iterator[Finding]:
             said = "whatever is whole is applied at once, with no person and no seal"
             do = 'say review = "required", or min_evidence = "sealed", unless nothing in it matters'
             yield todo(FAMILY, f"targets.{name}", said, do)
-        if table.url.startswith(("postgres", "mariadb:", "mysql:")) and "@" in table.url and _password(table.url):
-            do = 'url = "env:NAME" keeps it out'
-            yield todo(FAMILY, f"targets.{name}", "a password stands in the file", do)
+    yield from _passwords(config)
     for name in config.mcp.immediate:
         said = "what agents send there by MCP is applied without a person"
         yield todo(FAMILY, f"mcp.immediate {name}", said, "take it out, unless nothing in that target matters")
     yield from _policy(str(config.file))
 
 
-def _password(url: str) -> bool:
-    return ":" in url.partition("://")[2].rpartition("@")[0]
+def _passwords(config: Config) -> Iterator[Finding]:
+    """Those that stand in the file. None is repeated."""
+    _, document = opened(str(config.file), config.environ)
+    for key, url in _urls(document or {}):
+        where = _password(url)
+        if where is not None:
+            do = 'url = "env:NAME" keeps it out; one that others could read is worth a new one'
+            yield todo(
+                FAMILY, key, f"a password stands in the file, {where}", do.replace("url", key.rpartition(".")[2])
+            )
+
+
+def _urls(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every URL of the file that may lead to a server: (its table, what it says)."""
+    targets = document.get("targets", {})
+    tables = [(name, document.get(name)) for name in ("ledger", "queue")]
+    tables += [(f"targets.{name}", table) for name, table in targets.items()]
+    for name, table in tables:
+        if isinstance(table, dict):
+            for key in ("url", "rehearse_in"):
+                if isinstance(table.get(key), str):
+                    yield f"{name}.{key}", table[key]
+
+
+def _password(url: str) -> str | None:
+    """Where a URL says a password, or None."""
+    if not url.startswith(("postgres", "mariadb:", "mysql:")):
+        return None
+    before, _, words = url.partition("://")[2].partition("?")
+    if ":" in before.rpartition("@")[0]:
+        return "before the host"
+    names = {name.lower() for name, said in parse_qsl(words) if said}
+    held = sorted(names & _SECRET)
+    return f"as ?{held[0]}=" if held else None
 
 
 def _policy(file: str) -> Iterator[Finding]:
