@@ -22,6 +22,7 @@ _PREFIXES = ("ENDMARK_", "GIT_", "CLAUDE", "CODEX_")
 _NAMES = ("AI_AGENT", "CI", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "LINES", "COLUMNS")
 
 
+@pytest.hookimpl(optionalhook=True)  # the mutation tool runs without xdist
 def pytest_xdist_auto_num_workers():
     """One more than there are processors: tests wait for servers, for git and for programs they start."""
     return (os.cpu_count() or 1) + 1
