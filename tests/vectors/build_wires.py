@@ -74,6 +74,7 @@ def openai_chat():
     both = chunk({"content": "Hello"}, "stop")
     both["choices"] *= 2
     counted = chunk({"content": "Hello"}, usage={"completion_tokens": 1})
+    own_words = chunk({}, "stop", choice={"stop_reason": "END", "native_finish_reason": "length"})
     halves = [dump(chunk({"content": "half"})).replace("half", half) for half in ("\\ud83d", "\\ude00")]
 
     for name, expect, raw, rule, comment, more in (
@@ -119,6 +120,7 @@ def openai_chat():
         ("error", "bad-stop", sse(*hi, {"error": {"type": "server_error"}}), "A8", "an error in the stream", {}),
         ("error_then_end", "bad-stop", sse(*hi, {"error": "x"}, stop, "[DONE]"), "A8", "an end after an error", {}),
         ("unknown_type", said, sse({"type": "keepalive"}) + whole, "A10", "an event of another type", {}),
+        ("no_object", said, whole.replace('"object":"chat.completion.chunk",', ""), "OC1", "chunks by no name", {}),
         ("no_choices", "wrong-type", sse({"object": "chat.completion.chunk"}), "OC1", "a chunk without choices", {}),
         ("two_ids", "contradiction", sse(*hi, chunk({}, "stop", id="c2")), "OC2", "chunks of two answers", {}),
         ("empty_id", said, sse(usage(0, id=""), *hi, stop, "[DONE]"), "OC2", "a chunk with an empty id", {}),
@@ -142,6 +144,9 @@ def openai_chat():
         ("call_unnamed", "missing-key", sse(piece("{}")), "OC9", "a call that does not say its name", {}),
         ("call_renamed", "contradiction", sse(*call, opened("stop")), "OC9", "one call, two names", {}),
         ("call_two_ids", "contradiction", sse(*call, piece("", id="call_2")), "OC9", "one call, two ids", {}),
+        ("call_of_later_type", "wrong-value", sse(chunk({"tool_calls": [{"index": 0, "type": "later"}]})), "OC9",
+         "a call of a type to come", {}),
+        ("own_words", said, sse(*hi, own_words, "[DONE]"), "OC20", "other words for the end, of no known server", {}),
         ("refusal", "bad-stop", sse(chunk({"refusal": "I'm sorry"}), stop, "[DONE]"), "OC11", "the model declines", {}),
         ("usage_everywhere", said, sse(counted, stop, usage(2), "[DONE]"), "OC12", "usage on every chunk",
          {"evidence": "usage"}),
@@ -168,6 +173,8 @@ def openai_chat():
     old = [chunk({"function_call": {"name": "run", "arguments": "{"}}), chunk({"function_call": {"arguments": "}"}})]
     was = answer("function_call", "", [("run", None, "{}")])
     case(f"{wire}/function_call", was, sse(*old, chunk({}, "function_call"), "[DONE]"), "the older form", "OC10")
+    late = sse(*old, chunk({}, "function_call"), old[1], "[DONE]")
+    case(f"{wire}/function_call_after_reason", "bad-stop", late, "more of the older form after the reason", "OC6")
     case(f"{wire}/closed_allowed", said, whole, "a close is taken", "A3", ending="closed", allow_close_delimited="yes",
          evidence="transport:closed")  # fmt: skip
     message = {"role": "assistant", "content": "Hello"}
@@ -203,6 +210,8 @@ def openai_chat():
         profile(f"native_{native.lower()}", "bad-stop", sse(*hi, ends, "[DONE]"), native, "OC20", "openrouter")
     ends = chunk({}, "stop", choice={"native_finish_reason": "end_turn"})
     profile("native", said, sse(*hi, ends, "[DONE]"), "a normal end", "OC20", "openrouter")
+    profile("native_null", said, sse(*hi, chunk({}, "stop", choice={"native_finish_reason": None}), "[DONE]"),
+            "no word of its own", "OC20", "openrouter")  # fmt: skip
     failed = chunk({"content": ""}, "error", error={"code": "server_error", "message": "gone"})
     profile("error", "bad-stop", sse(*hi, failed), "an error in a chunk", "A8", "openrouter")
 
@@ -322,7 +331,34 @@ def responses():
         ("after_end", "bytes-after-end", numbered(*whole, {"type": "keepalive"}), "A4", "an event after the end"),
         ("other_name", "contradiction", numbered(*whole).replace("event: response.comp", "event: response.pomp"), "E9",
          "an event with two names"),
+        ("number_negative", "wrong-type", numbered(*whole, first=-1), "OR1", "the first number is below 0"),
+        ("unnamed", said, numbered(created | {"response": state("in_progress", (), id="")}, *whole[1:]), "OR9",
+         "its id comes late"),
+        ("part_begun", said, numbered(*whole[:2], text[1] | {"part": part | {"text": "Hel"}}, *whole[4:]), "OR5",
+         "a part opens with text"),
+        ("part_twice", "contradiction", numbered(*whole[:3], text[1]), "OR5", "one part opens twice"),
+        ("part_other", "contradiction", changed(6, part={"type": "later"}), "OR5", "a part of two types"),
+        ("part_differs", "contradiction", changed(6, part=part | {"text": "Hellu"}), "OR7", "another letter in a part"),
+        ("part_refusal", "bad-stop", numbered(*whole[:2], text[1] | {"part": {"type": "refusal"}}), "OR11",
+         "a part declines"),
+        ("part_of_later_type", "contradiction", numbered(*whole[:2], text[1] | {"part": {"type": "later"}}, text[2]),
+         "OR6", "text for a part that has none"),
+        ("delta_number", "wrong-type", changed(3, delta=7), "OR6", "a piece that is no text"),
+        ("item_other", "contradiction", changed(7, item=item | {"type": "later"}), "OR8", "an item of two types"),
+        ("item_part_missing", "wrong-count", changed(7, item=item | {"content": []}), "OR8", "its copy lacks a part"),
+        ("item_part_other", "contradiction", changed(7, item=item | {"content": [part | {"type": "later"}]}), "OR8",
+         "a part of another type in its copy"),
+        ("call_differs", "contradiction", numbered(created, *calling[:3], calling[3] | {"item": call | {"arguments":
+         "[]"}}, completed | {"response": state(output=(call,))}), "OR8", "a call with other arguments in its copy"),
         ("document", said, dump(state()), "OR15", "one document"),
+        ("document_unended_search", said, dump(state(output=({"type": "web_search_call", "status": "failed"}, item))),
+         "OR8", "how a search ended says nothing of the answer"),
+        ("document_item_incomplete", "bad-stop", dump(state(output=(item | {"status": "incomplete"},))), "OR15",
+         "an item is cut"),
+        ("document_refusal", "bad-stop", dump(state(output=(item | {"content": [{"type": "refusal"}]},))), "OR11",
+         "the model declines"),
+        ("document_nameless", "missing-key", dump(state(output=(call | {"name": ""},))), "OR14", "a call, no name"),
+        ("document_queued", "bad-stop", dump(state("queued", (), background=True)), "OR16", "no answer yet"),
         ("document_incomplete", "bad-stop", dump(state("incomplete")), "OR15", "one document, cut"),
         ("document_other", "wrong-type", dump({"object": "list"}), "OR15", "a document of another kind"),
     ):  # fmt: skip
@@ -369,6 +405,7 @@ def messages():
     taken_over = [event | {"index": 1} for event in hands_over]
     third = [event | {"index": 2} for event in text]
     given = opens(**tool | {"input": {"a": 1}})
+    was_given = answer("tool_use", "", [("run", "t1", '{"a":1}')])
     for name, expect, raw, rule, comment, more in (
         ("text", said, sse(*whole), "AN8", "a text block", {"evidence": "blocks-closed"}),
         ("no_start", "no-terminal", sse(*whole[1:]), "AN1", "the first event is missing", {}),
@@ -402,6 +439,7 @@ def messages():
         ("call_bare", bare, sse(start, *calling, shut, stops("tool_use"), end), "AN9", "no arguments", {}),
         ("call_both", "contradiction", sse(start, given, streamed[2], streamed[3], shut, stops("tool_use"), end), "AN9",
          "arguments given and streamed", {}),
+        ("call_given", was_given, sse(start, given, shut, stops("tool_use"), end), "AN9", "arguments at once", {}),
         ("token_cap", "token-cap", sse(*whole), "AN10", "5 of 5 tokens", {"max_output_tokens": 5}),
         ("no_call", "bad-stop", sse(*whole[:5], stops("tool_use"), end), "AN11", "a reason without a call", {}),
         ("after_reason", "bad-stop", sse(*whole[:6], opens(1)), "AN12", "a block after the reason", {}),

@@ -89,6 +89,8 @@ def _responses():
     _case(wire, "in_progress", answer(reason="in_progress"), running, "in the background", "OR16")
     _case(wire, "queued_before", "bad-stop", dump(queued | {"background": False}), "not there", "OR16")
     _case(wire, "queued_error", "bad-stop", dump(queued | {"error": {"code": "x"}}), "with an error", "OR16")
+    cut = dump(queued | {"incomplete_details": {"reason": "max_output_tokens"}})
+    _case(wire, "queued_incomplete", "bad-stop", cut, "with a reason why not", "OR16")
     failed = dump(queued | {"status": "failed"})
     _case(wire, "background_failed", "bad-stop", failed, "failed in the background", "OR16")
     picture = {"type": "image_generation_call", "status": "completed", "result": "AAAA"}

@@ -133,6 +133,8 @@ def mistral():
     bad("call_object_twice", "contradiction", called(whole, piece({"a": 1})), "another object for the call", "MI6")
     bad("call_object_and_text", "contradiction", called(whole, piece(" ")), "text after the object", "MI6")
     bad("call_text_and_object", "contradiction", called(piece("{", "f", id="a"), piece({})), "text before it", "MI6")
+    emptied = called(whole, piece(""))
+    good("call_object_and_nothing", answer(calls=[one], reason="tool_calls"), emptied, "no text after it", "MI6")
     said = said | {"tool_calls": [whole]}
     good("document_object", answer(calls=[one], reason="tool_calls"), document("tool_calls"), "as an object", "MI6")
 
@@ -186,6 +188,7 @@ def cohere():
     bad("unopened", "contradiction", events(start, hel), "a piece of a content that has not begun", "CO4")
     bad("after_end", "contradiction", events(*hello, lo), "a piece of a content that has ended", "CO4")
     bad("index_missing", "wrong-type", events(start, event("content-start", content={})), "no index", "CO4")
+    bad("index_negative", "wrong-type", events(start, opened | {"index": -1}), "an index below 0", "CO4")
     early = event("content-start", 0, content={"type": "text", "text": "hel"})
     good("text_in_start", heard, events(start, early, lo, closed, end()), "the start holds text", "CO5")
     thinking = event("content-start", 1, content={"type": "thinking"})
@@ -200,6 +203,8 @@ def cohere():
         bad(f"reason_{reason}", "bad-stop", events(*hello, end(reason)), f"the finish reason is {reason}", "CO7")
     stopped = answer("hello", reason="STOP_SEQUENCE")
     good("stop_sequence", stopped, events(*hello, end("STOP_SEQUENCE")), "asked for", "CO7", stop_sequences="yes")
+    capped = events(*hello, end("MAX_TOKENS"))
+    bad("sequence_asked", "bad-stop", capped, "a cap, though sequences were named", "CO7", stop_sequences="yes")
     good("done", heard, events(*hello, end(), "[DONE]"), "[DONE] follows", "CO8")
     bad("done_twice", "bytes-after-end", events(*hello, end(), "[DONE]", "[DONE]"), "[DONE] twice", "CO8")
     bad("done_cut", "bytes-after-end", events(*hello, end(), "[DONE]")[:-4], "[DONE] cut", "CO8")
