@@ -98,6 +98,7 @@ def openai_chat():
         ("comment_cut_after_end", "bytes-after-end", whole + ": by", "A4", "a comment that has not ended", {}),
         ("field_after_end", "bytes-after-end", whole + "id: 1\n\n", "A4", "a field after the terminal event", {}),
         ("event_after_end", "bytes-after-end", whole + ":\n\n" + sse(stop), "A4", "a comment, then an event", {}),
+        ("comment_after_field", "bytes-after-end", whole + "id: 1\n:\n", "A4", "a field, then a comment", {}),
         ("unknown_field", "bad-stop", "foo: bar\n" + whole, "E6", "a field that the standard does not know", {}),
         ("half_pairs", "lone-surrogate", sse(*hi, *halves, stop, "[DONE]"), "A2", "half a pair in each of two", {}),
         ("no_done", "no-terminal", sse(*hi, stop), "A4", "no [DONE]", {}),
@@ -110,6 +111,7 @@ def openai_chat():
         ("too_long", "over-cap", whole, "A3", "the transport gave up", {"ending": "too-long"}),
         ("closed", "weak-evidence", whole, "A3", "ended by a close alone", {"ending": "closed"}),
         ("length_met", said, whole, "A3", "a declared length was met", {"ending": "length-met"}),
+        ("at_cap", said, whole, "A9", "as many bytes as the cap", {"cap": len(whole)}),
         ("over_cap", "over-cap", whole, "A9", "a cap of 100 bytes", {"cap": 100}),
         ("not_json", "not-json", sse(*hi, '{"choices":[', "[DONE]"), "A2", "an event whose JSON is cut", {}),
         ("duplicate_key", "duplicate-key", sse('{"choices":[],"choices":[]}'), "A2", "a key twice", {}),
@@ -117,6 +119,7 @@ def openai_chat():
         ("says_nothing", "empty", sse(chunk({"content": ""}), stop, "[DONE]"), "A5", "no text, no call", {}),
         ("token_cap", "token-cap", sse(*hi, stop, usage(16), "[DONE]"), "A6", "16 of 16", {"max_output_tokens": 16}),
         ("below_cap", said, sse(*hi, stop, usage(15), "[DONE]"), "A6", "15 of 16", {"max_output_tokens": 16}),
+        ("cap_uncounted", said, whole, "A6", "a cap, and no count of tokens", {"max_output_tokens": 1}),
         ("error", "bad-stop", sse(*hi, {"error": {"type": "server_error"}}), "A8", "an error in the stream", {}),
         ("error_then_end", "bad-stop", sse(*hi, {"error": "x"}, stop, "[DONE]"), "A8", "an end after an error", {}),
         ("unknown_type", said, sse({"type": "keepalive"}) + whole, "A10", "an event of another type", {}),
@@ -141,6 +144,7 @@ def openai_chat():
         ("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "OC9", "a call in pieces", {}),
         ("forced_call", called | {"stop_reason": "stop"}, sse(*call, stop, "[DONE]"), "OC13", "a call and stop", {}),
         ("call_skipped", "wrong-count", sse(opened(index=1)), "OC9", "call 1 before call 0", {}),
+        ("calls_object", "wrong-type", sse(chunk({"tool_calls": {"0": {}}})), "OC9", "calls that are no list", {}),
         ("call_unnamed", "missing-key", sse(piece("{}")), "OC9", "a call that does not say its name", {}),
         ("call_renamed", "contradiction", sse(*call, opened("stop")), "OC9", "one call, two names", {}),
         ("call_two_ids", "contradiction", sse(*call, piece("", id="call_2")), "OC9", "one call, two ids", {}),
@@ -197,6 +201,8 @@ def openai_chat():
     profile("stop_asked", said, sse(*at_word), "stopped at a sequence", "OC16", "vllm", stop_sequences="yes")
     profile("word", said, whole, "what it gives up", "OC16", "vllm", evidence="gave-up:length-under-tool-calls")
     profile("no_done", said, sse(*hi, stop), "no [DONE]", "OC17", "llamacpp", evidence="gave-up:done")
+    for name, more in (("line", "dat"), ("name", "event: x\n"), ("event", "data: {}\n")):
+        profile(f"cut_{name}", "no-terminal", sse(*hi, stop) + more, f"cut after {more!r}", "E8", "llamacpp")
     profile("no_reason", "no-terminal", sse(*hi), "no [DONE] and no reason", "OC17", "llamacpp")
     profile("ids", said, sse(*hi, chunk({}, "stop", id="c2")), "another id", "OC17", "llamacpp")
     profile("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "arguments written anew", "OC18", "ollama",

@@ -66,6 +66,8 @@ def _choices():
     _case(wire, "choices_twice", "wrong-count", events(twice, "[DONE]"), "two of one index", "OC21")
     none = _chunk(_choice(0, "a", "stop"), _choice(None, "b", "stop"))
     _case(wire, "choices_no_index", "wrong-count", events(none, "[DONE]"), "one without an index", "OC21")
+    below = _chunk(_choice(0, "a", "stop"), _choice(-1, "b", "stop"))
+    _case(wire, "choices_negative", "wrong-count", events(below, "[DONE]"), "an index below 0", "OC21")
     said = [{"content": "a"}, {"content": "b"}]
     _case(wire, "choices_document", answer("a"), _completion(*said), "two choices in a document", "OC21")
     open_ = _completion(*said, reason="stop").removesuffix('"stop"}]}') + "null}]}"

@@ -117,6 +117,7 @@ def mistral():
     good("calls_mixed", answer(calls=[one, two], reason="tool_calls"), pieces, "pieces without an id", "MI4")
     renamed = called(piece('{"a"', "f", id="a"), piece(":1}", "g"))
     bad("call_renamed", "contradiction", renamed, "a piece with another name", "MI4")
+    bad("call_index_text", "wrong-type", called(piece("{}", "f", "0", id="a")), "an index that is a text", "MI4")
     for reason in ("length", "model_length", "error", "content_filter", "tomorrow"):
         raw = events(chunk({"content": "hello"}, reason), "[DONE]")
         bad(f"reason_{reason}", "bad-stop", raw, f"the finish reason is {reason}", "MI5")
