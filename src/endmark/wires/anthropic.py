@@ -216,7 +216,7 @@ def _check_handovers(blocks: list[_Block]) -> None:
     """AN14: what one model had said when it declined and another went on is not the start of the other's answer."""
     begun = False
     for block in blocks:
-        begun = begun or block.kind == "tool_use" or (block.kind == "text" and block.pieces.text() != "")
+        begun = begun or block.kind == "tool_use" or block.pieces.text() != ""  # of what was thought none is kept
         if begun and block.kind == "fallback":
             refuse(Signal.BAD_STOP, "the model declined in the middle of its answer, and another model went on")
 
