@@ -57,7 +57,7 @@ class FrameStream:
     def feed(self, data: bytes) -> list[Message]:
         """The messages that `data` completes, in order. Never raises for what the bytes hold."""
         self.received += len(data)
-        if self.fault is not None or not data:
+        if self.fault is not None:
             return _NOTHING
         if self.received > self._cap:
             self._give_up(over_cap(self._cap))

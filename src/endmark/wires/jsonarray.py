@@ -45,7 +45,7 @@ class ArrayStream:
     def feed(self, data: bytes) -> list[bytes]:
         """The elements that `data` completes, in order. Never raises for what the bytes hold."""
         self.received += len(data)
-        if self.fault is not None or not data:
+        if self.fault is not None:
             return _NOTHING
         if self.received > self._cap:
             self._give_up(over_cap(self._cap))
