@@ -138,6 +138,7 @@ def bedrock():
     bad("stopped_twice", "contradiction", HELLO + over(0), "a block stops twice", "B4")
     good("silent_block", HEARD, HELLO + over(1) + tail, "a block that stops without a delta", "B4")
     bad("index_text", "wrong-type", START + said("0", "a"), "the index is a string", "B4")
+    bad("index_negative", "wrong-type", START + said(-1, "a"), "the index is below 0", "B4")
     bad("text_in_tool", "contradiction", START + tool(0) + said(0, "a"), "text for a tool use", "B5")
     bad("tool_in_text", "contradiction", START + said(0, "a") + used(0, "{}"), "tool input for a text", "B5")
     bad("tool_unannounced", "contradiction", START + used(0, "{}"), "input for a block not announced", "B5")
@@ -182,4 +183,5 @@ def bedrock():
     without = {"wire": "bedrock+no-metadata", "rule": "B14"}
     good("without_metadata", HEARD, HELLO + ended(), "no metadata", evidence="gave-up:metadata", **without)
     good("without_need_of_it", HEARD, HELLO + tail, "metadata all the same", evidence="usage", **without)
+    bad("without_metadata_unstopped", "no-terminal", HELLO, "cut before messageStop", **without)
     bad("without_metadata_cut", "body-cut", HELLO + ended() + COUNT[:30], "metadata cut", **without)

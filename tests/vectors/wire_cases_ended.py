@@ -138,6 +138,8 @@ def _candidates():
         _case(wire, case_, said, framed(first, second, usage), "one after the other", "G13", choices=2)
         _case(wire, f"{case_}_cut", "no-terminal", framed(first), "one of two", "G13", choices=2)
         _case(wire, f"{case_}_unasked", "wrong-count", framed(both), "two where one was asked for", "G13")
+        true = framed(first, response(candidate(True, "b", "STOP")))
+        _case(wire, f"{case_}_true", "wrong-count", true, "true is no number", "G13", choices=2)
         begun = response(candidate(0, "a", "STOP"), candidate(1, "b"))
         _case(wire, f"{case_}_open", "no-terminal", framed(begun), "the second has not stopped", "G13", choices=2)
         again = framed(first, response(candidate(0, "c")), second)
@@ -155,5 +157,8 @@ def _loaded():
         cut = "".join(dump(line) + "\n" for line in said)
         _case("ollama", f"{reason}_after", "bad-stop", cut, "after some of an answer", "OL10")
         _case("ollama", f"{reason}_with", "bad-stop", dump(done | {"response": "a"}), "with an answer", "OL10")
+        call = {"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}}
+        raw = dump({"model": "m", "done": True, "done_reason": reason} | call)
+        _case("ollama", f"{reason}_with_call", "bad-stop", raw, "with a call", "OL10")
     capped = {"response": "", "done": True, "done_reason": "length"}
     _case("ollama", "length", "bad-stop", dump(capped), "a cap is no end", "OL10")

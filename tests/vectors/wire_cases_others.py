@@ -58,6 +58,7 @@ def ollama():
     bad("no_done", "no-terminal", lines(chat("hel"), chat("lo")), "cut before the last line", "OL6")
     bad("done_text", "wrong-type", lines(chat("hello"), LAST | {"done": "true"}), "done is a string", "OL6")
     bad("after_done", "bytes-after-end", lines(chat("hello"), LAST, chat("!")), "a line after the last", "OL6")
+    bad("after_done_cut", "bytes-after-end", lines(chat("hello"), LAST) + "{", "a line begins after the last", "OL6")
     for reason in ("length", "load", "unload", "tomorrow"):
         ending = lines(chat("hello"), LAST | {"done_reason": reason})
         bad(f"reason_{reason}", "bad-stop", ending, f"the done reason is {reason}", "OL7")
