@@ -85,8 +85,11 @@ def test_cancelling_is_passed_on_and_no_ending(server, library):
     server.play(Script(CALL, STALL, cut=900))
 
     async def cancelled(c):
-        async with asyncio.timeout(0.2):
-            await ask_async(OPENAI[library], server.url, c.async_transport())
+        async with asyncio.timeout(None) as limit:
+            clock = asyncio.get_running_loop().time
+            await ask_async(
+                OPENAI[library], server.url, c.async_transport(), first=lambda: limit.reschedule(clock() + 0.05)
+            )
 
     with endmark.capture() as c, pytest.raises(TimeoutError):
         asyncio.run(cancelled(c))
