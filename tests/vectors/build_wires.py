@@ -201,8 +201,8 @@ def openai_chat():
     profile("stop_asked", said, sse(*at_word), "stopped at a sequence", "OC16", "vllm", stop_sequences="yes")
     profile("word", said, whole, "what it gives up", "OC16", "vllm", evidence="gave-up:length-under-tool-calls")
     profile("no_done", said, sse(*hi, stop), "no [DONE]", "OC17", "llamacpp", evidence="gave-up:done")
-    for name, rest in (("line", "dat"), ("name", "event: x\n"), ("event", "data: {}\n")):
-        profile(f"cut_{name}", "no-terminal", sse(*hi, stop) + rest, f"cut after {rest!r}", "E8", "llamacpp")
+    for name, tail in (("line", "dat"), ("name", "event: x\n"), ("event", "data: {}\n")):
+        profile(f"cut_{name}", "no-terminal", sse(*hi, stop) + tail, f"cut after {tail!r}", "E8", "llamacpp")
     profile("no_reason", "no-terminal", sse(*hi), "no [DONE] and no reason", "OC17", "llamacpp")
     profile("ids", said, sse(*hi, chunk({}, "stop", id="c2")), "another id", "OC17", "llamacpp")
     profile("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "arguments written anew", "OC18", "ollama",
