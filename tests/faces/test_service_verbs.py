@@ -5,8 +5,10 @@ import signal
 import sys
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.support.service import envelope
 
 from endmark.ledger.tokens import Tokens
 
@@ -112,16 +114,47 @@ def test_a_missing_extra_is_named(shell, monkeypatch):
     assert not (shell.folder / "ledger.db").exists()
 
 
+def address_of(program):
+    for line in program.stderr:
+        if b"Serving on " in line:
+            return line.decode().partition("Serving on ")[2].strip()
+    raise AssertionError("it ended")
+
+
+def kibibytes(program, what):
+    with open(f"/proc/{program.pid}/status", encoding="ascii") as status:
+        return int(status.read().partition(f"{what}:")[2].split()[0])
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_many_large_bodies_take_little_more_memory_than_they_have_bytes(shell):
+    """One character of four bytes makes every text of a body four times as large; at most one is proven at a time."""
+    shell.write("endmark.toml", CONFIG)
+    statement = f"INSERT INTO t VALUES ('{'x' * 99}∎😀')"
+    bodies = [envelope(f"large-{number}", [statement] * 12_000) for number in range(6)]
+    with shell.start("serve", "--port", "0", "--no-worker", "--log-format", "text") as program:
+        address = address_of(program)
+
+        def send(body):
+            with urllib.request.urlopen(f"{address}/v1/jobs?target=prod", body, timeout=60) as answer:
+                return answer.status
+
+        assert send(envelope("small")) == 202
+        before = kibibytes(program, "VmRSS")
+        with ThreadPoolExecutor(len(bodies)) as threads:
+            assert set(threads.map(send, bodies)) == {202}
+        grown = (kibibytes(program, "VmHWM") - before) * 1024 / sum(map(len, bodies))
+        program.send_signal(signal.SIGTERM)
+        program.communicate(timeout=60)
+    assert grown < 4.5  # it is 3 to 3.5; 7.4 where all are proven at once and memory is kept
+
+
 def test_serve_and_token_work_together(shell):
     """The program itself, from its start to SIGTERM."""
     shell.write("endmark.toml", CONFIG)
     secret = shell.run("token", "create", "ann", "--scope", "admin").text.strip()
     with shell.start("serve", "--port", "0", "--json") as program:
-        address = ""
-        while not address:
-            line = program.stderr.readline().decode()
-            assert line, "it ended"
-            address = line.partition("Serving on ")[2].strip()
+        address = address_of(program)
         asked = urllib.request.Request(f"{address}/v1/targets", headers={"Authorization": f"Bearer {secret}"})
         with urllib.request.urlopen(asked, timeout=20) as answer:
             assert b'"prod"' in answer.read()

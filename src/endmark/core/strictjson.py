@@ -68,6 +68,7 @@ def loads(raw: bytes, start: int = 0, end: int | None = None, expected: int | No
             shallow = True
         text = str(memoryview(raw)[start:stop], "utf-8")  # J3
         value = _decode(text, found)  # J4
+        del text  # up to four bytes a character: it goes before the value is looked at
     except (ValueError, RecursionError) as fault:
         undecodable = _why_undecodable(fault, raw, start, stop, shallow)
         raise Refused(undecodable, len(raw), expected, lambda: _explain(undecodable, raw, start, stop)) from None

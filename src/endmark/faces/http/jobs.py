@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +64,7 @@ async def deliver(
     if len(body.raw) <= INLINE:
         found = look(delivery, place.target.identity, place.options)
     else:
-        found = await asyncio.to_thread(look, delivery, place.target.identity, place.options)
+        found = await service.proven(lambda: look(delivery, place.target.identity, place.options).light())
     outcome, is_new = await service.write(lambda ledger: _admitted(service, ledger, found))
     name = place.name or place.target.identity
     service.figures.delivered(name, outcome, is_new)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import resource
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 import uvicorn
@@ -31,6 +33,7 @@ _FILES = (
 )  # open files beside the connections that are held: ledger, targets, what is just taken or let go
 _BACKLOG = 2048  # connections that wait to be taken
 _TURN = 0.0005  # seconds that one thread may keep the interpreter from another that wants it
+_M_MMAP_THRESHOLD, _LARGE = -3, 1 << 20  # malloc.h; bytes
 _KEEP_ALIVE = 30  # seconds that a connection may be idle between two requests
 
 
@@ -101,7 +104,17 @@ class Server(uvicorn.Server):
         """Serve until told to end."""
         # SQLite lets go of the interpreter for each of an act's statements, and its writer then waits for the loop.
         sys.setswitchinterval(_TURN)
+        give_back_large_blocks()
         asyncio.run(self.serve([self.listener]))
+
+
+def give_back_large_blocks() -> None:
+    """Have glibc give a large block back to the system when it is freed. By itself it keeps, once a large body came,
+    as much for every thread that ever held one."""
+    if "MALLOC_MMAP_THRESHOLD_" in os.environ:
+        return
+    with suppress(OSError, AttributeError):  # another C library, which has no such word
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
 def affordable(connections: int) -> int:

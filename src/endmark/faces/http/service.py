@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 _READERS = 8
 _GATES = 8
+_PROOFS = 1  # large bodies at once: each takes up to nine times its size, and they share one interpreter anyway
 _OF_A_NACK = ("signal", "received_bytes", "expected_bytes", "attempt_id", "job_id", "target")
 
 
@@ -95,6 +96,7 @@ class Service:
         self._pool = ThreadPoolExecutor(_READERS, "endmark-http")
         # Of their own: those who wait for a target that hangs keep nobody from reading the ledger.
         self._gates = ThreadPoolExecutor(_GATES, "endmark-http-gate")
+        self._proofs = ThreadPoolExecutor(_PROOFS, "endmark-http-proof")
         self.ledger = Ledger.open(self.config.ledger, create=True, outbox=self._outbox())
         self._book = Ledger.open(self.config.ledger, create=False)
         self.writer = Writer(self.ledger, self.clock, tell=self._tell, committed=self.figures.committed)
@@ -123,6 +125,7 @@ class Service:
         await asyncio.to_thread(self.writer.close)
         await asyncio.sleep(0)  # what the writer told last
         self._gates.shutdown(wait=True)
+        self._proofs.shutdown(wait=True)
         self._pool.shutdown(wait=True)
         self.ledger.close()
         self._book.close()
@@ -160,6 +163,10 @@ class Service:
     async def read(self, ask: Callable[[Ledger], _Value]) -> _Value:
         """What the ledger says. Raises what `ask` raises, CannotTry above all."""
         return await self.loop.run_in_executor(self._pool, ask, self._book)
+
+    async def proven(self, prove: Callable[[], _Value]) -> _Value:
+        """What `prove` makes of a large body, in a thread, after those that came before it."""
+        return await self.loop.run_in_executor(self._proofs, prove)
 
     async def write(self, act: Callable[[Ledger], _Value]) -> _Value:
         """What `act` returns, once what it wrote is committed and flushed. Raises CannotTry."""
