@@ -77,6 +77,23 @@ def test_what_is_not_wholly_of_the_shape_is_not_recognised(block):
     assert columns(block + event(b"a") * 3) is None
 
 
+@pytest.mark.parametrize(
+    ("document", "free"),
+    [
+        ('{"a":1}', ("b",)),
+        ('{"a":"\\ud83d\\ude00"}', ("a",)),
+        ('{"a":"x",\n"b":1}', ("a",)),
+        ('{"a":"x",\r"b":1}', ("a",)),
+    ],
+    ids=["nothing free", "a pair of escapes", "two lines", "a CR"],
+)
+def test_an_event_that_has_no_shape(document, free):
+    """It has one without what is special in it, so that each is None for its own reason."""
+    assert batch.of(b"", document, (free,)) is None
+    plain = document.replace("\n", "").replace("\r", "").replace("\\ud83d\\ude00", "x")
+    assert (batch.of(b"", plain, (free,)) is None) == (free == ("b",))
+
+
 def test_what_never_fits_costs_no_more_for_being_long():
     made = batch.of(b"", SHAPE.decode(), (("delta", "text"),))
     assert made is not None

@@ -74,8 +74,10 @@ class Batch:
 def of(name: bytes, document: str, free: Collection[Path]) -> Batch | None:
     """The shape of an event with other values at the paths in `free`; see `stencil.cut`. None where there are none."""
     made = stencil.cut(document, free)
-    match = made[0].fullmatch(document) if made is not None else None
-    if made is None or match is None or "\n" in document or "\r" in document:
+    if made is None or "\n" in document or "\r" in document:
+        return None
+    match = made[0].fullmatch(document)
+    if match is None:  # half a pair of escapes stands in it, which is read at length
         return None
     spans = [match.span(number) for number in range(1, len(made[1]) + 1)]
     head = b"event: %b\ndata: " % name if name else b"data: "
