@@ -143,6 +143,7 @@ def openai_chat():
         ("reasoning", said, sse(chunk({"reasoning": "hm"}), *hi, stop, "[DONE]"), "OC8", "reasoning", {}),
         ("call", called, sse(*call, chunk({}, "tool_calls"), "[DONE]"), "OC9", "a call in pieces", {}),
         ("forced_call", called | {"stop_reason": "stop"}, sse(*call, stop, "[DONE]"), "OC13", "a call and stop", {}),
+        ("call_length", "bad-stop", sse(*call, chunk({}, "length"), "[DONE]"), "OC5", "a call at the token limit", {}),
         ("call_skipped", "wrong-count", sse(opened(index=1)), "OC9", "call 1 before call 0", {}),
         ("calls_object", "wrong-type", sse(chunk({"tool_calls": {"0": {}}})), "OC9", "calls that are no list", {}),
         ("call_unnamed", "missing-key", sse(piece("{}")), "OC9", "a call that does not say its name", {}),
@@ -366,6 +367,8 @@ def responses():
         ("document_nameless", "missing-key", dump(state(output=(call | {"name": ""},))), "OR14", "a call, no name"),
         ("document_queued", "bad-stop", dump(state("queued", (), background=True)), "OR16", "no answer yet"),
         ("document_incomplete", "bad-stop", dump(state("incomplete")), "OR15", "one document, cut"),
+        ("document_details", "bad-stop", dump(state(incomplete_details={"reason": "max_output_tokens"})), "OR9",
+         "completed, and a reason why not"),
         ("document_other", "wrong-type", dump({"object": "list"}), "OR15", "a document of another kind"),
     ):  # fmt: skip
         proof = {"text": "final-copy-equal", "call": "continuity:sequence-numbers", "document": "one-document"}.get(
