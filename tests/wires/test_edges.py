@@ -137,3 +137,16 @@ def test_the_cap_of_what_is_read(wire):
     raw = gemini() if wire == "gemini" else f"[{gemini()}]"
     assert outcome(wire, raw, cap=len(raw)) == "whole"
     assert outcome(wire, raw, cap=len(raw) - 1) == "over-cap"
+
+
+# --- what a refusal says
+
+
+@pytest.mark.parametrize("verb", ["failed", "incomplete", "cancelled"])
+def test_a_response_that_did_not_complete_says_why(verb):
+    """OR10"""
+    reason = {"incomplete_details": {"reason": "max_output_tokens"}}
+    ended = {"type": f"response.{verb}", "response": reason | {"status": verb}, "sequence_number": 0}
+    made = fed(reader("openai-responses"), [sse(ended).encode()])
+    with pytest.raises(Refused, match="max_output_tokens"):
+        made.finish(Ending.LAST_CHUNK)
