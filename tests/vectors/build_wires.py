@@ -145,7 +145,7 @@ def openai_chat():
         ("forced_call", called | {"stop_reason": "stop"}, sse(*call, stop, "[DONE]"), "OC13", "a call and stop", {}),
         ("call_length", "bad-stop", sse(*call, chunk({}, "length"), "[DONE]"), "OC5", "a call at the token limit", {}),
         ("call_skipped", "wrong-count", sse(opened(index=1)), "OC9", "call 1 before call 0", {}),
-        ("calls_object", "wrong-type", sse(chunk({"tool_calls": {"0": {}}})), "OC9", "calls that are no list", {}),
+        ("calls_object", "wrong-type", sse(chunk({"tool_calls": {}})), "OC9", "calls that are no list", {}),
         ("call_unnamed", "missing-key", sse(piece("{}")), "OC9", "a call that does not say its name", {}),
         ("call_renamed", "contradiction", sse(*call, opened("stop")), "OC9", "one call, two names", {}),
         ("call_two_ids", "contradiction", sse(*call, piece("", id="call_2")), "OC9", "one call, two ids", {}),
