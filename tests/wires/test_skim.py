@@ -1,8 +1,11 @@
 """A reader that has learnt how events repeat takes many at once; whatever else is among them is read, or refused."""
 
+from typing import Any
+
 import pytest
 from tests.vectors.build_wires import chunk, sse
-from tests.wires.support import fed, outcome
+from tests.wires.support import fed
+from tests.wires.support import outcome as answer_or_refusal
 
 from endmark.core.refusal import Refused, Signal
 from endmark.wires.names import reader
@@ -12,6 +15,10 @@ WORD = sse(chunk({"content": "a"})).encode()
 THOUGHT = sse(chunk({"reasoning": "b"})).encode()
 END = sse(chunk({}, "stop"), "[DONE]").encode()
 LEARNT = 64  # events in a row
+
+
+def outcome(made) -> Any:
+    return answer_or_refusal(made)
 
 
 def learnt(event=WORD, **asked):
@@ -93,7 +100,7 @@ def numbered(first, count):
 def test_a_block_that_does_not_count_on_is_read_and_refused():
     """OR1"""
     part = {"type": "output_text", "text": ""}
-    begin = [
+    begin: list[dict[str, Any]] = [
         {"type": "response.created", "response": {"id": "r"}},
         {"type": "response.output_item.added", "output_index": 0, "item": {"type": "message"}},
         {"type": "response.content_part.added", "output_index": 0, "content_index": 0, "part": part},
