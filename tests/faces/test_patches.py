@@ -350,6 +350,24 @@ def test_replay_alarms(world, run, shell, listening, tmp_path):
     assert "1 repetition, 0 flips, 0 incidents" in quiet.text
 
 
+def test_the_configuration_says_who_is_told(world, run, shell, listening, tmp_path):
+    """A flag goes before it; `env:NAME` keeps a webhook's path out of the file."""
+    world.says("pass", "fail", "fail")
+    run("review")
+    run("merge")
+    told = tmp_path / "told.json"
+    shell.write("endmark.toml", f'[alerts]\nurl = "env:HOOK"\ncommand = "tee {told}"\n')
+    shell.setenv(HOOK=f"http://127.0.0.1:{listening.server_port}/secret")
+    assert shell.run("replay", "--repo", world.repo).code == 1
+    assert [json_of(raw)["exit_code"] for raw in (*listening.posted, told.read_bytes())] == [1, 1]
+    listening.status = 500
+    said = shell.run("replay", "--repo", world.repo, "--alert-command", "false")
+    assert said.talk.count("the alert") == 2
+    assert "/secret" not in said.talk
+    shell.write("endmark.toml", "[alerts]\nmail = 1\n")
+    assert shell.run("jobs").code == 2
+
+
 def json_of(raw):
     return strictjson.loads(raw)
 

@@ -1,6 +1,6 @@
 """Which top-level key of endmark.toml belongs to whom: one file, two readers, each strict about its own."""
 
-SETTINGS = ("ledger", "mcp", "merge", "queue", "repositories", "service", "targets", "trusted_keys")
+SETTINGS = ("alerts", "ledger", "mcp", "merge", "queue", "repositories", "service", "targets", "trusted_keys")
 """Read by the caller of endmark, from the working folder."""
 
 POLICY = ("branches", "reviewers")

@@ -13,6 +13,7 @@ from endmark.core.evidence import LEVELS
 from endmark.core.refusal import CannotTry
 from endmark.core.tables import POLICY, SETTINGS
 from endmark.effects.target import Target
+from endmark.faces.alerts import AlertsTable
 from endmark.faces.books import ledger_place
 from endmark.faces.misuse import Misuse
 from endmark.faces.repositories import RepositoryTable, repositories_of
@@ -25,7 +26,9 @@ SECONDS_MAX = 1_000_000
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")  # what may be a target's name, and is no connection string
 
-_Table = TypeVar("_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable", QueueTable, RepositoryTable)
+_Table = TypeVar(
+    "_Table", "TargetTable", "LedgerTable", "MergeTable", "McpTable", QueueTable, RepositoryTable, AlertsTable
+)
 
 
 class TargetTable(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
@@ -112,6 +115,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
     service: Mapping[str, Any] = {}
     repositories: Mapping[str, RepositoryTable] = {}
     queue: Queue | None = None
+    alerts: AlertsTable = AlertsTable()
 
     @property
     def outbox(self) -> Deferring | None:
@@ -255,6 +259,7 @@ def load(ledger: str | None, config: str | None, environ: Mapping[str, str]) -> 
         mcp=_convert(tables.get("mcp", {}), McpTable, f"{file}: mcp"),
         service=tables.get("service", {}),
         queue=_queue(tables.get("queue"), where, f"{file}: queue", environ),
+        alerts=_convert(tables.get("alerts", {}), AlertsTable, f"{file}: alerts"),
         repositories=repositories_of(tables.get("repositories", {}), file, _convert),
     )
 

@@ -3,15 +3,19 @@
 import threading
 
 import pytest
-from tests.support.service import answer_in, envelope, everything, served
+from tests.gates.patches.world import World
+from tests.support.patch_service import REPOSITORY
+from tests.support.service import TOML, answer_in, envelope, everything, served
 from tests.support.world import FOREVER, query
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.sqlite import SqliteTarget
+from endmark.faces.patches import Patches
 from endmark.faces.worker import embedded
 from endmark.faces.worker.work import places_by_identity, run_job
 from endmark.ledger import work_queries
 from endmark.ledger.book import Ledger
+from endmark.ledger.patch_book import PatchBook
 
 OURS = ("endmark-worker", "endmark-apply", "endmark-rehearse", "endmark-ledger", "endmark-http")
 
@@ -155,3 +159,29 @@ def test_what_runs_too_long_at_the_end_is_rolled_back(tmp_path):
         name: before[name] for name in ("prod", "other")
     }
     assert not [thread for thread in threading.enumerate() if thread.name.startswith(OURS)]
+
+
+def test_what_a_crash_left_of_decisions_is_settled_as_jobs_are(tmp_path, monkeypatch):
+    """A merge that was made and not written down, in a repository of the configuration; another one is gone."""
+    toml = TOML + REPOSITORY + '[repositories.gone]\npath = "gone.git"\n'
+    world = World(tmp_path / "site")
+    monkeypatch.setenv("HOME", str(world.home))
+    world.says("pass")
+    with Patches(world.path, world.repo) as patches:
+        assert patches.review("main", "topic").state == "pass"
+        with monkeypatch.context() as patch:
+            patch.setattr(PatchBook, "_move", broken)
+            with pytest.raises(KeyboardInterrupt):
+                patches.merge("main", "topic")
+    tip = world.tip()
+    assert (world.states(), len(world.merges())) == (["pass"], 1)
+    with served(tmp_path / "site", toml=toml, worker=True) as site:
+        site.until(lambda: world.states() == ["merged"])
+        assert site.ask("GET", "/readyz").status == 200
+    assert (world.tip(), len(world.merges())) == (tip, 1)
+    world.is_sound()
+    world.close()
+
+
+def broken(*_args, **_more):
+    raise KeyboardInterrupt

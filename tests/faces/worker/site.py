@@ -30,10 +30,10 @@ SLOW = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n <
 class Site:
     """A folder with endmark.toml and SQLite targets, and a database with the ledger and the queue."""
 
-    def __init__(self, folder, url, targets=("one", "two", "three"), drain=60.0, more="", review="none"):
+    def __init__(self, folder, url, targets=("one", "two", "three"), drain=60.0, queue="", more="", review="none"):
         self.folder, self.url, self.targets = folder, url, targets
         self._connection: psycopg.Connection | None = None
-        toml = [f'[ledger]\nurl = "{url}"', f'[queue]\nurl = "{url}"\n{QUICK}drain_timeout = {drain}\n{more}']
+        toml = [f'[ledger]\nurl = "{url}"', f'[queue]\nurl = "{url}"\n{QUICK}drain_timeout = {drain}\n{queue}', more]
         for name in targets:
             make_database(folder / f"{name}.db")
             toml.append(

@@ -4,16 +4,21 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 from types import SimpleNamespace
 
 import pytest
 from tests.faces.worker.site import SLOW, STATEMENTS, site
+from tests.gates.patches.world import World
 from tests.support.world import query
 
+from endmark.core import strictjson
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
 from endmark.faces import api
+from endmark.faces.patches import Patches
 from endmark.faces.worker import queue
+from endmark.faces.worker.metrics import Metrics
 from endmark.faces.worker.queue import Again, Tasks
 from endmark.faces.worker.upkeep import Upkeep
 
@@ -34,7 +39,7 @@ def upkeep_of(here, said=None):
 
 
 def row(attempts=0, *, abort=False):
-    return SimpleNamespace(job=SimpleNamespace(attempts=attempts), should_abort=lambda: abort)
+    return SimpleNamespace(job=SimpleNamespace(attempts=attempts, queue="a line"), should_abort=lambda: abort)
 
 
 def test_rows_that_are_doubled_or_mean_nothing_do_no_harm(here):
@@ -172,8 +177,8 @@ def test_a_night_is_replayed_once_and_by_one_at_a_time(tmp_path):
     """Two workers with a timetable of seconds: no night is done twice, and none beside another."""
     repository = tmp_path / "app"
     subprocess.run(["git", "init", "--quiet", "--bare", repository], check=True)
-    more = f'replay = ["{repository}"]\nreplay_at = "* * * * * *"\n'
-    with site(tmp_path, more=more) as here:
+    queue = f'replay = ["{repository}"]\nreplay_at = "* * * * * *"\n'
+    with site(tmp_path, queue=queue) as here:
         first, second = upkeep_of(here), upkeep_of(here)
         with first.alone("replay") as connection:
             assert connection is not None
@@ -185,6 +190,58 @@ def test_a_night_is_replayed_once_and_by_one_at_a_time(tmp_path):
             assert len(here.sql("SELECT 1 FROM procrastinate_jobs WHERE status = 'doing'")) <= 1
         ((made,),) = here.sql("SELECT last_value FROM procrastinate_jobs_id_seq")
         assert made <= time.time() - began + 2  # each worker alone would have made as many
+
+
+def told_of(folder):
+    """The one alert that a command wrote down."""
+    return strictjson.loads((folder / "told.json").read_bytes())
+
+
+def test_the_nightly_replay_tells_of_an_incident(tmp_path, monkeypatch):
+    """What [alerts] names gets the object; what it could not be told is said, and its URL is not."""
+    world = World(tmp_path / "patches")
+    monkeypatch.setenv("HOME", str(world.home))
+    more = (
+        f'[repositories.app]\npath = "{world.repo}"\n'
+        f'[alerts]\nurl = "http://127.0.0.1:1/a-secret-path"\ncommand = "sh -c \'cat > {tmp_path}/told.json\'"\n'
+    )
+    with site(tmp_path, queue=f'replay = ["{world.repo}"]\n', more=more) as here:
+        said: list[str] = []
+        upkeep = upkeep_of(here, said)
+        world.says("pass", "fail", "fail")
+        with Patches(here.config.ledger, world.repo) as patches:
+            decided = patches.review("main", "topic")
+            assert decided.state == "pass"
+            assert patches.merge("main", "topic").state == "merged"
+        assert upkeep.replay() is True
+        assert [one["decision_id"] for one in told_of(tmp_path)["incidents"]] == [decided.decision_id]
+        assert any("1 incident" in line for line in said)
+        (problem,) = (line for line in said if "the alert" in line)
+        assert "127.0.0.1:1" in problem
+        assert "a-secret-path" not in problem
+    world.close()
+
+
+def test_figures_of_a_worker(here):
+    """What it ran, by target and state, and no id."""
+    said: list[str] = []
+    metrics = Metrics(here.places, "127.0.0.1", 0)
+    tasks = Tasks(here.config, here.config.queue, here.places, said.append, metrics.figures.ran)
+    attempt = here.submit("counted")
+    ((line,),) = here.sql("SELECT queue_name FROM procrastinate_jobs")
+    taken = row()
+    taken.job.queue = line
+    tasks.run(taken, attempt)
+    tasks.run(taken, attempt)  # it was run already: not counted again
+    failing = here.submit("broken", statements=("CREATE TABLE made (again TEXT)",))
+    tasks.run(taken, failing)
+    with metrics.served() as address, urllib.request.urlopen(f"{address}/metrics", timeout=20) as answer:
+        figures = answer.read().decode()
+    assert 'endmark_applies_total{signal="complete",state="applied",target="one"} 1.0' in figures
+    assert 'endmark_applies_total{signal="sql-error",state="failed",target="one"} 1.0' in figures
+    assert 'endmark_apply_seconds_count{target="one"} 2.0' in figures
+    assert not any(word in figures for word in ("counted", "broken", attempt))
+    assert here.states() == {"counted": "applied", "broken": "failed"}
 
 
 def test_sigterm_lets_what_runs_finish(here):

@@ -1,16 +1,15 @@
 """`endmark replay`: do reviewers repeat their verdicts?"""
 
+import os
 import re
-import shlex
-import subprocess
 from datetime import datetime, timedelta
 
 import click
-import msgspec
 
 from endmark.core.refusal import Refused
+from endmark.faces.alerts import AlertsTable, document_of, tell
 from endmark.faces.api import now
-from endmark.faces.cli.at_gate import LEDGER
+from endmark.faces.cli.at_gate import LEDGER, settings
 from endmark.faces.cli.at_patch import opened, refused
 from endmark.faces.cli.common import JSON, Result, Verb
 from endmark.faces.misuse import Misuse
@@ -19,7 +18,6 @@ from endmark.faces.words import many
 from endmark.replay import Replayed
 
 _UNITS = {"m": 60, "h": 3600, "d": 86400, "w": 604800}
-_ALERT_SECONDS = 30
 
 
 @click.command("replay", cls=Verb)
@@ -28,8 +26,12 @@ _ALERT_SECONDS = 30
 @click.option("-n", "workers", type=click.IntRange(1, 256), default=4, show_default=True, help="Asked at a time.")
 @click.option("--repo", metavar="DIR", default=".", help="The repository, or a folder in it (default: this one).")
 @click.option("--policy", metavar="FILE", help="A policy on this machine, instead of each base commit's.")
-@click.option("--alert-url", metavar="URL", help="On an incident, the JSON object is posted here.")
-@click.option("--alert-command", metavar="CMD", help="On an incident, this program gets the JSON object on its input.")
+@click.option("--alert-url", metavar="URL", help="On an incident, the JSON object is posted here; else [alerts] url.")
+@click.option(
+    "--alert-command",
+    metavar="CMD",
+    help="On an incident, this program gets the JSON object on its input; else [alerts] command.",
+)
 @LEDGER
 @JSON
 @click.pass_context
@@ -65,15 +67,13 @@ def command(
     except Refused as refusal:
         return refused(refusal)
     progress.clear()
-    document = {"version": 1, **msgspec.structs.asdict(done), "incidents": done.incidents}
-    document["rates"] = [{**msgspec.structs.asdict(rate), "rate": rate.rate} for rate in done.rates]
-    # Where nobody gave a whole verdict nothing was compared, and a nightly run must not look as if it had been.
-    code = 1 if done.incidents else 13 if done.pairs and not any(pair.complete for pair in done.pairs) else 0
-    document["exit_code"] = code
+    document = document_of(done)
     if done.incidents:
-        for problem in _alert(msgspec.json.encode(document), alert_url, alert_command):
+        table = settings(ledger, config).alerts
+        told = AlertsTable(url=alert_url or table.url, command=alert_command or table.command)
+        for problem in tell(document, told, os.environ):
             say(f"endmark: {safe(problem)}")
-    return Result("\n".join(_lines(done)), document, code)
+    return Result("\n".join(_lines(done)), document, document["exit_code"])
 
 
 def _moment(text: str) -> datetime:
@@ -105,24 +105,3 @@ def _lines(done: Replayed) -> list[str]:
         )
     lines += [f"  {one.decision_id}  {safe(one.reviewer)}: not repeated, {safe(one.why)}" for one in done.skipped]
     return lines
-
-
-def _alert(raw: bytes, url: str | None, program: str | None) -> list[str]:
-    """Tell whoever is to be told. Returns what went wrong; the incident stands either way."""
-    problems = []
-    if url is not None:
-        import httpx
-
-        try:
-            with httpx.Client(timeout=_ALERT_SECONDS) as client:
-                client.post(url, content=raw, headers={"Content-Type": "application/json"}).raise_for_status()
-        except httpx.HTTPError as fault:
-            problems.append(f"the alert did not reach {url}: {type(fault).__name__}")
-    if program is not None:
-        try:
-            done = subprocess.run(shlex.split(program), input=raw, timeout=_ALERT_SECONDS, check=False)
-            if done.returncode:
-                problems.append(f"the alert's command ended with {done.returncode}: {program}")
-        except (OSError, ValueError, subprocess.TimeoutExpired) as fault:
-            problems.append(f"the alert's command did not run: {fault}")
-    return problems

@@ -104,7 +104,7 @@ class Service:
         if self.settings.worker:
             from endmark.faces.worker.embedded import Embedded
 
-            self.worker = Embedded(self.config, self.places, changed=self.tell, ran=self.ran)
+            self.worker = Embedded(self.config, self.places, changed=self.tell, ran=self.ran, said=self.look_at)
             self.worker.start()
 
     def _outbox(self) -> Outbox | None:
@@ -146,6 +146,10 @@ class Service:
         self.figures.ran(name, outcome, seconds)
         if outcome is not None:
             self.say("ran", target=name, seconds=round(seconds, 6), **told(outcome))
+
+    def look_at(self, what: str) -> None:
+        """A person should look at something. From any thread."""
+        self.say("alarm", detail=what)
 
     def say(self, event: str, **facts: Any) -> None:
         """One line of the log, where there is one."""

@@ -11,7 +11,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry
 from endmark.faces import api
 from endmark.faces.config import Config, Place
-from endmark.faces.worker.work import places_by_identity, rehearse_job, run_job
+from endmark.faces.worker.work import places_by_identity, rehearse_job, run_job, settle_decisions
 from endmark.ledger.entry import Entry
 from endmark.ledger.work_queries import due_jobs
 
@@ -27,7 +27,7 @@ class Embedded:
     """Applies jobs of the named targets until `stop`, one at a time for each target and at most four at once.
 
     `changed` is told after each job, from any thread. So is `ran`: the identity of its target, what became of it (None
-    where that could not be reached) and how long it took, in seconds.
+    where that could not be reached) and how long it took, in seconds; and `said`, what a person should look at.
     """
 
     def __init__(
@@ -37,12 +37,14 @@ class Embedded:
         *,
         changed: Callable[[], None] = lambda: None,
         ran: Callable[[str, Outcome | None, float], None] = lambda _target, _outcome, _seconds: None,
+        said: Callable[[str], None] = lambda _problem: None,
     ) -> None:
         self._config = config
         self._place_of = places_by_identity(places)
         self._identities = tuple({place.target.identity for place in places.values()})
         self._changed = changed
         self._ran = ran
+        self._said = said
         self.last_fault: BaseException | None = None
         self._awake = threading.Event()
         self._lock = threading.Lock()
@@ -131,6 +133,11 @@ class Embedded:
         with api.Gate(self._config.ledger, create=False, reconcile=False, target_of=self._config.target_of) as gate:
             if gate.reconcile(lock_timeout=0.0).settled:
                 self._changed()
+        decisions = settle_decisions(self._config)
+        if decisions.count or decisions.alarms:
+            self._changed()
+        for problem in (*decisions.problems, *(f"{one.decision_id}: {one.detail}" for one in decisions.alarms)):
+            self._said(problem)
 
     def _begin(self) -> None:
         """Start what is due on targets that are free."""

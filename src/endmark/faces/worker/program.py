@@ -7,12 +7,13 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from endmark.faces.config import Config
 from endmark.faces.misuse import Misuse
 from endmark.faces.terminal import safe
+from endmark.faces.worker.metrics import Metrics
 from endmark.faces.worker.outbox import Queue, line_of
 from endmark.faces.worker.queue import UPKEEP, Say, Tasks, make_app
 from endmark.faces.worker.queue_schema import check
@@ -27,7 +28,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Program:
     """One worker process. Raises Misuse and CannotTry before anything is taken."""
 
-    def __init__(self, config: Config, concurrency: int, say: Say) -> None:
+    def __init__(self, config: Config, concurrency: int, say: Say, metrics: tuple[str, int] | None = None) -> None:
         if config.queue is None:
             raise Misuse(
                 f"{config.file or 'endmark.toml'}: there is no [queue], and a worker needs one; its url is that of the "
@@ -43,14 +44,19 @@ class Program:
         self._concurrency = concurrency
         self._say = say
         self._stop = threading.Event()
-        self._tasks = Tasks(config, self._queue, places, say)
+        self._metrics = None if metrics is None else Metrics(places, *metrics)
+        ran = {} if self._metrics is None else {"ran": self._metrics.figures.ran}
+        self._tasks = Tasks(config, self._queue, places, say, **ran)
         self._upkeep = Upkeep(config, self._queue, places, self._tasks, say, self._stop)
         self._lines = sorted({line_of(place.target.identity) for place in places.values()})
 
     def run(self) -> None:
         """Work until SIGTERM or Ctrl-C. What runs then is finished within the drain time, or rolled back."""
         try:
-            asyncio.run(self._run())
+            with nullcontext() if self._metrics is None else self._metrics.served() as address:
+                if address is not None:
+                    self._say(f"Figures on {address}/metrics")
+                asyncio.run(self._run())
         finally:
             for number in _SIGNALS:  # the interpreter takes handlers away before its end, and leaves what is ignored
                 signal.signal(number, signal.SIG_IGN)

@@ -7,6 +7,7 @@ receipt see to. So a row may be lost, doubled or run by two at once, and nothing
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -14,13 +15,14 @@ import procrastinate
 from procrastinate import JobContext, RetryDecision
 from procrastinate.jobs import Job
 
+from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, NotThere
 from endmark.core.states import State
 from endmark.faces import api
 from endmark.faces.config import Config, Place
 from endmark.faces.terminal import safe
 from endmark.faces.words import sentence
-from endmark.faces.worker.outbox import RUN, SHOW, Queue
+from endmark.faces.worker.outbox import RUN, SHOW, Queue, line_of
 from endmark.faces.worker.work import places_by_identity, rehearse_job, run_job, settle_job
 from endmark.ledger.book import Ledger
 
@@ -31,6 +33,8 @@ _LATE = 6 * 3600  # seconds: a night's replay that nobody was there for is made 
 _CLOSING = "SIGTERM"
 
 Say = Callable[[str], None]
+Ran = Callable[[str, Outcome | None, float], None]
+"""Told of each job: its target's name, what became of it (None: could not be reached), and the seconds it took."""
 
 
 class Again(Exception):
@@ -53,11 +57,15 @@ class _Later(procrastinate.BaseRetryStrategy):
 class Tasks:
     """What the rows of the queue mean. Its methods run in threads."""
 
-    def __init__(self, config: Config, queue: Queue, places: Mapping[str, Place], say: Say) -> None:
+    def __init__(
+        self, config: Config, queue: Queue, places: Mapping[str, Place], say: Say, ran: Ran = lambda *_facts: None
+    ) -> None:
         self._config = config
         self._queue = queue
         self._place_of = places_by_identity(places)
         self._say = say
+        self._ran = ran
+        self._names = {line_of(place.target.identity): place.name or "other" for place in places.values()}
         self.ended_by: str | None = None  # what still runs is asked to end between two statements
 
     def run(self, context: JobContext, attempt: str) -> None:
@@ -66,6 +74,7 @@ class Tasks:
         def stop() -> str | None:
             return self.ended_by or (_CLOSING if context.should_abort() else None)
 
+        name, began = self._names.get(context.job.queue, "other"), time.monotonic()
         try:
             done = run_job(self._config, self._place_of, attempt, stop=stop)
             if not done.ran and done.outcome.state == State.APPLYING.value:  # whoever was at it may be dead
@@ -73,11 +82,13 @@ class Tasks:
         except NotThere:
             return  # the ledger has no such job: the row means nothing
         except CannotTry as fault:
+            self._ran(name, None, time.monotonic() - began)
             self._put_off(attempt, context.job.attempts + 1, fault.detail)
         except Exception as fault:  # noqa: BLE001  # a mistake of ours is no better the second time
             self.park(attempt, context.job.attempts + 1, f"{type(fault).__name__}: {fault}")
         else:
             if done.ran:
+                self._ran(name, done.outcome, time.monotonic() - began)
                 self._say(f"{safe(done.outcome.job_id or attempt)}: {sentence(done.outcome)}")
 
     def show(self, context: JobContext, attempt: str) -> None:

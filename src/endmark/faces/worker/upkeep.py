@@ -16,12 +16,14 @@ from procrastinate.sql import queries
 
 from endmark.core.refusal import CannotTry
 from endmark.faces import api
+from endmark.faces.alerts import document_of, tell
 from endmark.faces.config import Config, Place
 from endmark.faces.patches import Patches
 from endmark.faces.terminal import safe
 from endmark.faces.words import many, sentence
 from endmark.faces.worker.outbox import RUN, Queue
 from endmark.faces.worker.queue import Again, Say, Tasks
+from endmark.faces.worker.work import settle_decisions
 from endmark.ledger.book import Ledger
 from endmark.ledger.postgres.connection import Connection, connect
 from endmark.ledger.work_queries import due_after
@@ -145,12 +147,12 @@ class Upkeep:
                 settled = gate.reconcile(lock_timeout=0.0).settled
             for outcome in settled:
                 self._say(f"settled {safe(outcome.job_id or '?')}: {sentence(outcome)}")
-            count = len(settled)
-            for repository in self._queue.table.replay:
-                with Patches(config.ledger, repository, trusted_keys=config.trusted_keys) as patches:
-                    done = patches.reconcile()
-                    count += len(done.merged) + len(done.ended)
-            return count
+            decisions = settle_decisions(config, self._queue.table.replay)
+            for problem in decisions.problems:
+                self._say(safe(problem))
+            for alarm in decisions.alarms:
+                self._say(f"ALARM {safe(alarm.decision_id or '?')}: {safe(alarm.detail)}")
+            return len(settled) + decisions.count
 
     def replay(self) -> bool:
         """Ask again about what was judged in the last day; false where another worker is at it."""
@@ -170,4 +172,7 @@ class Upkeep:
                     f"replay of {safe(repository)}: {many(len(done.pairs), 'repetition')}, {many(flipped, 'flip')}, "
                     f"{many(len(done.incidents), 'incident')}"
                 )
+                if done.incidents:
+                    for problem in tell(document_of(done), self._config.alerts, self._config.environ):
+                        self._say(safe(problem))
             return True

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from endmark.core.evidence import REVIEW_NONE
 from endmark.core.outcome import Outcome
-from endmark.core.refusal import CannotTry
+from endmark.core.patch_outcome import PatchOutcome
+from endmark.core.refusal import CannotTry, Refused
 from endmark.core.states import State
 from endmark.effects.target import Progress, Stop
+from endmark.faces.alerts import document_of_alarms, tell
 from endmark.faces.api import Gate
 from endmark.faces.books import keep_apart
 from endmark.faces.config import Config, Place
@@ -78,6 +81,41 @@ def settle_job(config: Config, place_of: Callable[[str | None], Place | None], a
             gate.reconcile_at(gate.target(place.target))
 
 
+class SettledDecisions(msgspec.Struct, frozen=True, kw_only=True):
+    """How many merges and reviews were settled, what was wrong on the way, and what a person must look at."""
+
+    count: int
+    problems: list[str]
+    alarms: list[PatchOutcome]
+
+
+def settle_decisions(config: Config, more: Iterable[str] = ()) -> SettledDecisions:
+    """Settle what a crash left of the patches of every repository of the configuration, and of the paths in `more`.
+
+    Whoever `[alerts]` names is told of a branch that holds a merge its decision says nothing of. A repository that
+    cannot be read keeps no other from it.
+    """
+    from endmark.faces.patches import Patches
+
+    count, problems, alarms = 0, [], []
+    paths = [(str(config.folder / table.path), table.policy) for table in config.repositories.values()]
+    known = {os.path.realpath(path) for path, _ in paths}
+    paths += [(path, None) for path in more if os.path.realpath(path) not in known]
+    for path, policy in paths:
+        rules = None if policy is None else config.folder / policy
+        try:
+            with Patches(config.ledger, path, policy=rules, create=False, trusted_keys=config.trusted_keys) as patches:
+                done = patches.reconcile()
+        except (CannotTry, Refused, Misuse) as fault:
+            problems.append(f"the decisions of {path} cannot be settled now: {fault}")
+            continue
+        count += len(done.merged) + len(done.ended)
+        alarms += done.alarms
+    if alarms:
+        problems += tell(document_of_alarms(alarms), config.alerts, config.environ)
+    return SettledDecisions(count=count, problems=problems, alarms=alarms)
+
+
 def usable_places(config: Config) -> tuple[dict[str, Place], dict[str, str]]:
     """Every target as the service and its workers treat it, and why others cannot be used."""
     places: dict[str, Place] = {}
@@ -109,6 +147,7 @@ __all__ = [
     "rehearse_job",
     "run_job",
     "runnable",
+    "settle_decisions",
     "settle_job",
     "usable_places",
 ]
