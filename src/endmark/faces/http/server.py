@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import os
 import resource
 import signal
@@ -113,7 +112,10 @@ def give_back_large_blocks() -> None:
     as much for every thread that ever held one."""
     if "MALLOC_MMAP_THRESHOLD_" in os.environ:
         return
-    with suppress(OSError, AttributeError):  # another C library, which has no such word
+    # Another C library, which has no such word; or a unit that forbids what the import of ctypes does on some Pythons.
+    with suppress(ImportError, OSError, AttributeError, MemoryError):
+        import ctypes
+
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)
 
 
