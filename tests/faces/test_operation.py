@@ -12,9 +12,12 @@ import pytest
 
 from endmark.faces import cli
 from endmark.faces.http.settings import Settings
+from endmark.faces.worker.outbox import QueueTable
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT = ROOT / "integrations" / "systemd" / "endmark.service"
+WORKER = UNIT.with_name("endmark-worker.service")
+UNITS = pytest.mark.parametrize("file", [UNIT, WORKER], ids=lambda file: file.stem)
 CONTAINER = ROOT / "integrations" / "container" / "Containerfile"
 
 
@@ -27,10 +30,10 @@ class _Several(dict):
         super().__setitem__(key, value)
 
 
-def unit():
+def unit(file):
     parser = configparser.RawConfigParser(strict=False, dict_type=_Several, comment_prefixes=("#",), delimiters=("=",))
     parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read(UNIT)
+    parser.read(file)
     return {section: dict(parser.items(section)) for section in parser.sections()}
 
 
@@ -46,8 +49,9 @@ def found_in(pattern, text):
     return match
 
 
-def test_the_unit_runs_what_there_is():
-    service = unit()["Service"]
+@UNITS
+def test_the_unit_runs_what_there_is(file):
+    service = unit(file)["Service"]
     program, *words = shlex.split(service["ExecStart"])
     assert program.startswith("/")
     assert program.endswith("/endmark")
@@ -57,30 +61,39 @@ def test_the_unit_runs_what_there_is():
     assert {word for word in words if word.startswith("--")} <= known
 
 
-def test_the_unit_lets_it_drain():
-    service = unit()["Service"]
+@UNITS
+def test_the_unit_lets_it_drain(file):
+    service = unit(file)["Service"]
     assert service["KillSignal"] == "SIGTERM"
-    assert int(service["TimeoutStopSec"]) >= 2 * Settings().drain_timeout
+    longest = max(Settings().drain_timeout, QueueTable(url="postgresql:///x").drain_timeout)
+    assert int(service["TimeoutStopSec"]) >= 2 * longest
 
 
+def test_two_units_on_one_machine_share_no_folder():
+    assert unit(UNIT)["Service"]["StateDirectory"] == "endmark"
+    assert unit(WORKER)["Service"]["StateDirectory"] == "endmark-worker"
+
+
+@UNITS
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("DynamicUser", "yes"), ("StateDirectory", "endmark"), ("StateDirectoryMode", "0700"), ("UMask", "0077"),
+        ("DynamicUser", "yes"), ("StateDirectoryMode", "0700"), ("UMask", "0077"),
         ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes"), ("CapabilityBoundingSet", ""),
     ],
 )  # fmt: skip
-def test_the_unit_is_hardened(key, value):
-    assert unit()["Service"][key] == value
+def test_the_unit_is_hardened(file, key, value):
+    assert unit(file)["Service"][key] == value
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
-def test_systemd_takes_the_unit(tmp_path):
+@UNITS
+def test_systemd_takes_the_unit(tmp_path, file):
     """With a program that is there in the place of the installed one."""
-    copy = tmp_path / UNIT.name
-    copy.write_text(UNIT.read_text().replace("/opt/endmark/bin/endmark", "/bin/true"))
+    copy = tmp_path / file.name
+    copy.write_text(file.read_text().replace("/opt/endmark/bin/endmark", "/bin/true"))
     done = subprocess.run(["systemd-analyze", "verify", "--man=no", copy], capture_output=True, text=True)
-    assert [line for line in done.stderr.splitlines() if UNIT.name in line] == []
+    assert [line for line in done.stderr.splitlines() if file.name in line] == []
     (tmp_path / "bad.service").write_text(copy.read_text().replace("ProtectSystem=strict", "ProtectSystm=strict"))
     said = subprocess.run(["systemd-analyze", "verify", "--man=no", tmp_path / "bad.service"], capture_output=True)
     assert b"ProtectSystm" in said.stderr
