@@ -138,7 +138,7 @@ def envelope(job_id, statements=("CREATE TABLE made (id INTEGER)",), **more):
 
 
 @contextmanager
-def served(folder, *, toml=TOML, ledger=None, **flags):
+def served(folder, *, toml=TOML, ledger=None, traces=None, **flags):
     """A service over `folder`, until the block is left; then it was drained."""
     for name in ("prod", "other", "auto"):
         if not (folder / f"{name}.db").exists():
@@ -146,7 +146,7 @@ def served(folder, *, toml=TOML, ledger=None, **flags):
     (folder / "endmark.toml").write_text(toml.format(folder))
     found = config.load(str(ledger or folder / "ledger.db"), str(folder / "endmark.toml"), {})
     flags = {"worker": False, "rate": 1e6, "burst": 10_000_000, "drain_timeout": 5.0} | flags
-    service = Service(found, settings_of(found, port=0, **flags))
+    service = Service(found, settings_of(found, port=0, **flags), traces=traces)
     began = threading.Event()
     with listen("127.0.0.1", 0) as listener:
         address = listener.getsockname()

@@ -61,6 +61,8 @@ def make_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.add_middleware(RequestIds)
+    if service.traces is not None:
+        app.add_middleware(service.traces.around)
     for router in ROUTERS:
         app.include_router(router(service))
     app.add_exception_handler(Problem, _problem)

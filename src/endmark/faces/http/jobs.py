@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -61,12 +62,16 @@ async def deliver(
         refused=body.refused,
         verify=service.verify,
     )
+    began = time.time_ns()
     if len(body.raw) <= INLINE:
         found = look(delivery, place.target.identity, place.options)
     else:
         found = await service.proven(lambda: look(delivery, place.target.identity, place.options).light())
+    proven = time.time_ns()
     outcome, is_new = await service.write(lambda ledger: _admitted(service, ledger, found))
     name = place.name or place.target.identity
+    if service.traces is not None:
+        service.traces.delivered(name, outcome, began, proven)
     service.figures.delivered(name, outcome, is_new)
     if not refused(outcome):  # a nack has its line where it is answered
         service.say("delivered", target=name, caller=identity.name, is_new=is_new, **told(outcome))

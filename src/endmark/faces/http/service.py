@@ -32,6 +32,7 @@ from endmark.ledger.book import Ledger
 
 if TYPE_CHECKING:
     from endmark.core.dsse import Verify
+    from endmark.faces.http.tracing import Traces
     from endmark.faces.worker.embedded import Embedded
     from endmark.ledger.outbox import Outbox
 
@@ -67,12 +68,18 @@ class Service:
     """
 
     def __init__(
-        self, config: Config, settings: Settings, clock: Callable[[], datetime] = api.now, log: Any = None
+        self,
+        config: Config,
+        settings: Settings,
+        clock: Callable[[], datetime] = api.now,
+        log: Any = None,
+        traces: Traces | None = None,
     ) -> None:
         self.config = config
         self.settings = settings
         self.clock = clock
         self.log = log
+        self.traces = traces
         self.limits = Limits(settings, time.monotonic)
         self.keyring = Keyring(time.monotonic)
         self.places, self.unusable = usable_places(config)
@@ -129,6 +136,8 @@ class Service:
         self._pool.shutdown(wait=True)
         self.ledger.close()
         self._book.close()
+        if self.traces is not None:
+            await asyncio.to_thread(self.traces.stop)
 
     def _tell(self, keep: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended; so has everybody who waited
@@ -144,6 +153,8 @@ class Service:
         place = self.place_of(target)
         name = place.name if place is not None and place.name is not None else "other"
         self.figures.ran(name, outcome, seconds)
+        if self.traces is not None:
+            self.traces.ran(name, outcome, seconds)
         if outcome is not None:
             self.say("ran", target=name, seconds=round(seconds, 6), **told(outcome))
 

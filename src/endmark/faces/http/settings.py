@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -73,3 +74,11 @@ def settings_of(config: Config, **flags: Any) -> Settings:
     except msgspec.ValidationError as fault:
         what, _, path = str(fault).partition(" - at `$")
         raise Misuse(f"{where}{path.rstrip('`')}: {what[:1].lower()}{what[1:]}.") from None
+
+
+def wants_traces(environ: Mapping[str, str]) -> bool:
+    """Whether the standard variables of OpenTelemetry ask for traces: an endpoint, or OTEL_TRACES_EXPORTER=otlp."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER") == "none":
+        return False
+    ends = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+    return environ.get("OTEL_TRACES_EXPORTER") == "otlp" or any(environ.get(name) for name in ends)
