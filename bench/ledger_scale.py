@@ -54,7 +54,7 @@ class Bulk(SqliteStore):
     """The same code path with many records in one transaction: only for filling a ledger nobody else has open."""
 
     @contextmanager
-    def transaction(self, durable: bool) -> Iterator[None]:
+    def transaction(self, durable: bool, *, wait: bool = True) -> Iterator[None]:
         self.written = self.last_event = 0
         yield
 

@@ -1,6 +1,8 @@
 """Group commit: what comes together is committed together, one bad act spoils no other, and nobody hears too early."""
 
 import threading
+import time
+from concurrent.futures import Future
 
 import pytest
 from tests.ledger.plans import AT, BODY, NOW, a_plan, a_refusal
@@ -153,3 +155,82 @@ def test_after_its_end_nothing_is_taken(book):
     assert last.result(0)[1] is True
     with pytest.raises(CannotTry, match="is ending"):
         writer.submit(stage("b"))
+
+
+class Kept(Future):
+    """A promise, and in which thread it was kept."""
+
+    def set_result(self, result):
+        self.thread = threading.current_thread()
+        super().set_result(result)
+
+
+@pytest.fixture
+def file(tmp_path):
+    with Ledger.open(tmp_path / "alone.db", create=True) as ledger:
+        yield ledger
+
+
+@pytest.fixture
+def second(file):
+    with Ledger.open(file.place, create=False) as ledger:
+        yield ledger
+
+
+def test_who_comes_alone_writes_in_their_own_thread(file, second):
+    told = []
+    writer = Writer(file, clock, quick=60, committed=lambda acts, made: told.append((acts, made)))
+    promise = Kept()
+    assert writer.alone(stage("a"), promise)
+    assert promise.result(0)[1] is True
+    assert promise.thread is threading.current_thread()
+    assert second.by_job("a") is not None
+    broken = Kept()
+    assert writer.alone(nonsense, broken)
+    assert isinstance(broken.exception(0), CannotTry)
+    lost = Kept()
+    assert writer.alone(_break, lost)
+    assert isinstance(lost.exception(0), CannotTry)
+    assert told == [(1, True), (1, True), (1, False)]
+    writer.close()
+    assert not writer.alone(stage("b"), Kept())
+    assert [entry.job_id for entry in second.page(10)] == ["a"]
+    assert second.verify().problems == ()
+
+
+def test_nobody_who_is_alone_waits(file, second):
+    """Neither for the writer's thread nor for another process: nothing is done then, and it can be posted."""
+    writer = Writer(file, clock, quick=60)
+    go = held(writer)
+    assert not writer.alone(stage("a"), Kept())
+    posted = writer.submit(stage("b"))
+    go()
+    assert posted.result(20)[1] is True
+    with second.transaction(AT, True):
+        began = time.monotonic()
+        assert not writer.alone(stage("a"), Kept())
+        assert time.monotonic() - began < 5  # the ledger's own patience is ten seconds
+        waiting = writer.submit(stage("c"))
+        assert not waiting.done()
+    assert waiting.result(20)[1] is True  # the thread waits as ever
+    assert writer.alone(stage("a"), Kept())
+    writer.close()
+    assert [entry.job_id for entry in second.page(10)] == ["a", "c", "b"]
+
+
+def test_after_a_slow_commit_of_their_own_everybody_posts_for_a_while(file):
+    writer = Writer(file, clock)
+    assert writer.alone(lambda _ledger: time.sleep(0.2), Kept())
+    assert not writer.alone(stage("a"), Kept())
+    assert writer.submit(stage("a")).result(20)[1] is True
+    end = time.monotonic() + 20
+    while not writer.alone(stage("b"), Kept()):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    writer.close()
+
+
+def test_a_ledger_on_another_machine_is_written_by_the_thread(book):
+    writer = Writer(book, clock)
+    assert writer.alone(stage("a"), Kept()) is book.store.quick
+    writer.close()

@@ -1,12 +1,14 @@
 """Group commit: one thread writes, and whatever came meanwhile is committed together.
 
-A flush to the disk costs the same for one act as for a hundred. Nobody is told of an act before its commit.
+A flush to the disk costs the same for one act as for a hundred. Nobody is told of an act before its commit. Who comes
+alone may write in their own thread: two changes of thread cost more than a small act.
 """
 
 from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from datetime import datetime
@@ -14,8 +16,11 @@ from typing import Any, Protocol, TypeVar
 
 from endmark.core.refusal import CannotTry
 from endmark.ledger.book import Ledger
+from endmark.ledger.store import Busy
 
 MOST = 128  # acts in one commit: what they hold in memory and how long the first waits stay small
+QUICK = 0.02  # seconds: after an own commit that took longer the next ones are left to the thread,
+_PAUSE = 5  # for so many times as long: a disk that has become slow holds nobody up for most of the time
 
 _Value = TypeVar("_Value")
 Act = Callable[[Ledger], Any]
@@ -27,6 +32,9 @@ class Promise(Protocol):
     def set_result(self, result: Any, /) -> None: ...
     def set_exception(self, exception: BaseException, /) -> None: ...
     def cancelled(self) -> bool: ...
+
+
+_Kept = tuple[Promise, Any, BaseException | None]
 
 
 class Writer:
@@ -44,16 +52,20 @@ class Writer:
         *,
         tell: Callable[[Callable[[], None]], Any] | None = None,
         most: int = MOST,
+        quick: float = QUICK,
         committed: Callable[[int, bool], None] = lambda _acts, _made: None,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
         self._tell = tell or (lambda keep: keep())
         self._most = most
+        self._quick = quick
         self._committed = committed
         self._queue: queue.SimpleQueue[tuple[Act, Promise] | None] = queue.SimpleQueue()
         self._closing = False
         self._lock = threading.Lock()
+        self._turn = threading.Lock()  # whoever holds it writes
+        self._alone_from = 0.0 if ledger.store.quick else float("inf")  # on the monotonic clock
         self._thread = threading.Thread(target=self._run, name="endmark-ledger", daemon=True)
         self._thread.start()
 
@@ -76,6 +88,30 @@ class Writer:
             if self._closing:
                 raise CannotTry("The service is ending. Nothing was done; send it again in a moment.")
             self._queue.put((act, promise))
+
+    def alone(self, act: Act, promise: Promise) -> bool:
+        """Do `act` and commit it in the caller's own thread, and keep `promise` there; False, with nothing done, where
+        it must be posted instead.
+
+        For who can be held up for a moment and knows of no other act to come. No other thread or process is waited for,
+        and after a slow commit everything is posted for a while.
+        """
+        began = time.monotonic()
+        if began < self._alone_from or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            if self._closing or not self._queue.empty():
+                return False
+            kept = self._committed_now([(act, promise)], wait=False)
+        except Busy:
+            return False
+        finally:
+            self._turn.release()
+        ended = time.monotonic()
+        if ended - began > self._quick:
+            self._alone_from = ended + _PAUSE * (ended - began)
+        _keep(kept)
+        return True
 
     def submit(self, act: Callable[[Ledger], _Value]) -> Future[_Value]:
         """The same, with a Future of concurrent.futures."""
@@ -106,24 +142,31 @@ class Writer:
                 self._commit(batch)
 
     def _commit(self, batch: list[tuple[Act, Promise]]) -> None:
-        kept: list[tuple[Promise, Any, BaseException | None]] = []
+        with self._turn:
+            kept = self._committed_now(batch, wait=True)
+        self._tell(lambda: _keep(kept))
+
+    def _committed_now(self, batch: list[tuple[Act, Promise]], *, wait: bool) -> list[_Kept]:
+        kept: list[_Kept] = []
         made = True
         try:
-            with self._ledger.batch(self._clock):
+            with self._ledger.batch(self._clock, wait=wait):
                 for act, promise in batch:
                     try:
                         kept.append((promise, act(self._ledger), None))
                     except Exception as fault:  # noqa: BLE001  # handed to whoever asked
                         kept.append((promise, None, fault))
+        except Busy:
+            raise  # only where it was not to wait
         except BaseException as fault:  # noqa: BLE001  # the commit was not made: nobody's act stands
             why = fault if isinstance(fault, Exception) else CannotTry("The ledger's writer ended. Nothing was done.")
             kept = [(promise, None, why) for _, promise in batch]
             made = False
         self._committed(len(batch), made)
-        self._tell(lambda: _keep(kept))
+        return kept
 
 
-def _keep(kept: list[tuple[Promise, Any, BaseException | None]]) -> None:
+def _keep(kept: list[_Kept]) -> None:
     for promise, value, fault in kept:
         if promise.cancelled():  # nobody is listening any more
             continue

@@ -125,7 +125,7 @@ class Ledger(Queries):
         )
         owner = self.store.record(attempt, new.job_id if new.owner else None, durable)
         if owner is None:
-            self._check_in(at)
+            self._check_in(lambda: at)
         elif found := self.get(owner):
             return found, False
         return entry, True
@@ -189,7 +189,7 @@ class Ledger(Queries):
                     changed |= facts
                 self._move_row(row, row.entry.state, state, at, changed, (data or {}) if step == last else {})
             self._send(row.entry)
-        self._check_in(at)
+        self._check_in(lambda: at)
         return row.entry
 
     def send(self, entries: Sequence[Entry], *, durable: bool = True) -> None:
@@ -229,35 +229,36 @@ class Ledger(Queries):
             return verify.audit(source, progress)
 
     @contextmanager
-    def batch(self, clock: Callable[[], datetime], *, durable: bool = True) -> Iterator[None]:
+    def batch(self, clock: Callable[[], datetime], *, durable: bool = True, wait: bool = True) -> Iterator[None]:
         """The acts inside are committed together when the block ends; none of them has happened before.
 
         Each act is whole or raises by itself, and the others go on. Other threads wait. Raises CannotTry when the
-        commit was not made: then nothing of the batch happened.
+        commit was not made: then nothing of the batch happened. Without `wait`, raises Busy at once, and nothing of it
+        was done, where another process writes and the book has one writer at a time.
         """
         self._batching = True
         try:
-            with self.store.batch(durable):
+            with self.store.batch(durable, wait=wait):
                 yield
         finally:
             self._batching = False
-        self._check_in(stamp(clock()))
+        self._check_in(lambda: stamp(clock()))
 
     @contextmanager
     def transaction(self, at: str, durable: bool) -> Iterator[Store]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
         with self.store.transaction(durable):
             yield self.store
-        self._check_in(at)
+        self._check_in(lambda: at)
 
-    def _check_in(self, at: str) -> None:
+    def _check_in(self, at: Callable[[], str]) -> None:
         """After a transaction: make a checkpoint where one is due."""
         if self._batching:  # after the batch
             return
         last = self.store.last_event
         if last // EVERY > (last - self.store.written) // EVERY:
             with suppress(CannotTry):  # what was asked for stands committed; the next checkpoint covers this one
-                self._checkpoint(at, durable=False, wait=False)
+                self._checkpoint(at(), durable=False, wait=False)
 
     def _call_for(self, entry: Entry) -> Call | None:
         return self._outbox.call_for(entry) if self._outbox is not None and entry.state in _GO_OUT else None

@@ -15,7 +15,7 @@ from endmark.ledger.entry import RECEIVED_COLUMNS
 from endmark.ledger.file import batch_ended as _ended
 from endmark.ledger.file import connect, explained, unreadable
 from endmark.ledger.source import Source
-from endmark.ledger.store import EVENT_COLUMNS, Received, Row
+from endmark.ledger.store import EVENT_COLUMNS, Busy, Received, Row
 
 _INSERT = (
     f"INSERT INTO attempts ({', '.join(RECEIVED_COLUMNS)}) "  # noqa: S608  # names of our own
@@ -30,10 +30,12 @@ _MOVE = "UPDATE attempts SET state = ?, changed_at = ?, events = 2, head = ? WHE
 class SqliteStore:
     """One connection, shared by all threads of a process."""
 
+    quick = True
     row_lock = ""  # the file has one writer
     last_event = written = 0
 
     _durable: bool | None = True  # what the connection is set to
+    _patient = True  # whether the connection waits for other processes
     _batching = False
 
     def __init__(self, connection: sqlite3.Connection, path: Path, timeout: float) -> None:
@@ -47,6 +49,8 @@ class SqliteStore:
     def ask(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         with self._lock:
             try:
+                if not (self._patient or self.connection.in_transaction):
+                    self._be_patient(True)
                 return self.connection.execute(sql, values).fetchall()
             except sqlite3.Error as error:
                 raise explained(error, self._path, self._timeout) from error
@@ -67,7 +71,7 @@ class SqliteStore:
         """Every writer is."""
 
     @contextmanager
-    def transaction(self, durable: bool) -> Iterator[None]:
+    def transaction(self, durable: bool, *, wait: bool = True) -> Iterator[None]:
         with self._lock:
             if self._batching:
                 with self._part():
@@ -80,7 +84,7 @@ class SqliteStore:
                     self._durable = None  # unknown, should this be interrupted
                     self.connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
                     self._durable = durable
-                self.connection.execute("BEGIN IMMEDIATE")
+                self._begin(wait)
                 yield
                 self.connection.execute("COMMIT")
             except sqlite3.Error as error:
@@ -90,9 +94,23 @@ class SqliteStore:
                 self._roll_back()
                 raise
 
+    def _be_patient(self, patient: bool) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout={round(self._timeout * 1000) if patient else 0:d}")
+        self._patient = patient
+
+    def _begin(self, wait: bool) -> None:
+        if wait is not self._patient:
+            self._be_patient(wait)
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if wait or error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            raise Busy(explained(error, self._path, 0).detail) from error
+
     @contextmanager
-    def batch(self, durable: bool) -> Iterator[None]:
-        with self.transaction(durable):
+    def batch(self, durable: bool, *, wait: bool = True) -> Iterator[None]:
+        with self.transaction(durable, wait=wait):
             self._batching = True
             try:
                 yield

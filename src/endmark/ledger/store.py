@@ -34,6 +34,10 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
         return str(self.columns[0])
 
 
+class Busy(CannotTry):
+    """Another process writes, and was not to be waited for. Nothing was done."""
+
+
 class Store(Protocol):
     """One open book in one engine. SQL comes with `?` where a value stands. Every method raises CannotTry, and nothing
     else, for what the world did; one object may serve many threads."""
@@ -41,6 +45,8 @@ class Store(Protocol):
     connection: Any
     """The driver's own connection."""
     place: Path | str
+    quick: bool
+    """Whether a small act takes no longer than its flush to this machine's disk."""
     row_lock: str
     """Ends a SELECT so that its row stays as it is until the transaction ends, where readers do not do so anyway."""
     last_event: int
@@ -63,8 +69,10 @@ class Store(Protocol):
     def transaction(self, durable: bool) -> AbstractContextManager[None]:
         """What happens inside is committed whole, or rolled back whole and the reason raised."""
 
-    def batch(self, durable: bool) -> AbstractContextManager[None]:
+    def batch(self, durable: bool, *, wait: bool = True) -> AbstractContextManager[None]:
         """What happens inside is committed together, or nothing of it.
+
+        Without `wait`, raises Busy before anything is done where another process would have to be waited for.
 
         A `transaction` or a `record` in there is whole or rolled back by itself, and the others go on.
         """

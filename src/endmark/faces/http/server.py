@@ -62,6 +62,7 @@ class Server(uvicorn.Server):
         )
         self.service = service
         service.connections = lambda: len(self.server_state.connections)
+        service.requests = lambda: len(self.server_state.tasks)
         self.listener = listener
         self._ready = ready
 

@@ -85,6 +85,7 @@ class Service:
         self.places, self.unusable = usable_places(config)
         self.figures = Figures(self.places)
         self.connections: Callable[[], int] = lambda: 0  # the server says
+        self.requests: Callable[[], int] = lambda: 0  # that are being answered; the server says
         self.verify: Verify | None = None
         if config.trusted_keys is not None:
             from endmark.sources import keys
@@ -186,8 +187,13 @@ class Service:
     async def write(self, act: Callable[[Ledger], _Value]) -> _Value:
         """What `act` returns, once what it wrote is committed and flushed. Raises CannotTry."""
         promise: asyncio.Future[_Value] = self.loop.create_future()
-        self.writer.post(act, promise)
+        if not (self._alone() and self.writer.alone(act, promise)):
+            self.writer.post(act, promise)
         return await promise
+
+    def _alone(self) -> bool:
+        """Whether one request is being answered and no more: then the loop can write, and holds nobody up."""
+        return self.requests() - self.limits.watchers == 1
 
     async def gated(self, place: Place | None, act: Callable[[api.Gate], _Value]) -> _Value:
         """Do something with a gate of its own, in a thread: what looks at a target takes its time. Raises CannotTry."""

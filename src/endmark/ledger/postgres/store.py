@@ -55,6 +55,7 @@ def open_store(url: str, *, create: bool, timeout: float, beside: tuple[str, ...
 class PostgresStore:
     """One connection, shared by all threads of a process, and replaced when it is lost."""
 
+    quick = False
     row_lock = " FOR UPDATE"
 
     def __init__(self, place: Place, connection: Connection, timeout: float) -> None:
@@ -128,7 +129,7 @@ class PostgresStore:
                 self._find_out(number)  # raises unless all of it was done
 
     @contextmanager
-    def batch(self, durable: bool) -> Iterator[None]:
+    def batch(self, durable: bool, *, wait: bool = True) -> Iterator[None]:  # nobody is in the way
         """One transaction without a pipeline of its own: each part sends its statements together."""
         with self._lock:
             self._events, self.last_event, self.written = [], 0, 0
