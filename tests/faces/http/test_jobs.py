@@ -10,6 +10,7 @@ from tests.support.service import envelope, served
 from tests.support.world import plan_bytes, query, witness_bytes
 
 from endmark.core.outcome import Outcome
+from endmark.faces.http.direct import Direct
 
 
 @pytest.fixture(scope="module")
@@ -253,3 +254,52 @@ def test_answers_are_sent_without_delay(site):
         found = [each.transport.get_extra_info("socket") for each in site.server.server_state.connections]
         assert [each.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0 for each in found] == [True] * len(found)
         assert found
+
+
+def test_the_busiest_route_answers_as_the_framework_would(site, monkeypatch):
+    """H40: what goes around FastAPI is what it describes."""
+    raw = envelope("around")
+    asked = (
+        (raw, "?target=prod"),
+        (raw, "?target=prod"),
+        (raw[:-9], "?target=prod", "Endmark-Job-Id: around-cut"),
+        (raw, "?target=nowhere"),
+        (raw, ""),
+        (raw, "?target=prod&seal=perhaps"),
+        (raw, "?target=prod", f"Content-Digest: {digest(b'other')}"),
+        (raw, "?target=prod", "X-Forwarded-For: 192.0.2.1"),
+        (raw, "?target=prod", "Authorization: Basic eA=="),
+    )
+    changing = {"at", "attempt_id"}
+
+    def answers():
+        found = [site.ask("POST", f"/v1/jobs{query}", body, *fields) for body, query, *fields in asked]
+        facts = [{name: value for name, value in one.json.items() if name not in changing} for one in found]
+        return [(one.status, said, sorted(one.headers)) for one, said in zip(found, facts, strict=True)]
+
+    answers()  # so that both of the next ones come again
+    around, through = answers(), []
+
+    def aside(self, *how):
+        through.append(how)
+        return self._app(*how)
+
+    monkeypatch.setattr(Direct, "__call__", aside)
+    assert answers() == around
+    assert len(through) == len(asked)
+    assert {status for status, _, _ in around} == {200, 400, 401, 403, 404, 422}
+
+
+def test_an_answer_comes_in_one_piece_and_a_stream_begins_at_once(site):
+    with socket.create_connection(site.address[:2]) as wire:
+        wire.settimeout(20)
+        for _ in range(5):
+            wire.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            head, _, body = wire.recv(65536).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert body
+    site.submit(envelope("streamed"))
+    with socket.create_connection(site.address[:2]) as wire:
+        wire.settimeout(20)
+        wire.sendall(b"GET /v1/jobs/streamed/events HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: 99\r\n\r\n")
+        assert wire.recv(65536).startswith(b"HTTP/1.1 200")

@@ -16,6 +16,7 @@ from endmark.core.outcome import Outcome
 from endmark.core.refusal import CannotTry, NotYours, Refused
 from endmark.faces.http import body as bodies
 from endmark.faces.http import health, jobs, metrics, openapi, patches
+from endmark.faces.http.direct import Answering, Direct
 from endmark.faces.http.log import RequestIds
 from endmark.faces.http.problems import Problem, nack, not_tried
 from endmark.faces.http.service import Service
@@ -60,15 +61,20 @@ def make_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.service = service
+    faults: dict[type[Exception], Answering] = {
+        Problem: _problem,
+        CannotTry: _cannot_try,
+        Refused: _refused,
+        HTTPException: _http,
+    }
+    app.add_middleware(Direct, handlers={("POST", "/v1/jobs"): jobs.submitting(service)}, faults=faults)
     app.add_middleware(RequestIds)
     if service.traces is not None:
         app.add_middleware(service.traces.around)
     for router in ROUTERS:
         app.include_router(router(service))
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(CannotTry, _cannot_try)
-    app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(HTTPException, _http)
+    for kind, answering in faults.items():
+        app.add_exception_handler(kind, answering)
     app.add_exception_handler(Exception, _our_fault)
     app.openapi = lambda: _described(app)  # type: ignore[method-assign]  # FastAPI's own way to change it
     return app

@@ -70,6 +70,7 @@ class Figures:
             "endmark_ledger_commit_failures_total", "Commits of the ledger that were not made.", registry=here
         )
         self._gauges: dict[str, Gauge] = {}
+        self._delivered: dict[tuple[str, str, str], tuple[Counter, Counter]] = {}  # looking a label up takes its time
         for target in targets:  # a series that is there from the start has no first step that a rate would miss
             self.received_bytes.labels(target)
             self.short_bytes.labels(target)
@@ -82,8 +83,12 @@ class Figures:
             self.redeliveries.labels(target).inc()
             return
         received = outcome.received_bytes or 0
-        self.deliveries.labels(target, outcome.state, outcome.signal).inc()
-        self.received_bytes.labels(target).inc(received)
+        key = target, outcome.state, outcome.signal
+        found = self._delivered.get(key)
+        if found is None:
+            found = self._delivered[key] = self.deliveries.labels(*key), self.received_bytes.labels(target)
+        found[0].inc()
+        found[1].inc(received)
         if outcome.state in _REFUSED and outcome.expected_bytes is not None:
             self.short_bytes.labels(target).observe(max(0, outcome.expected_bytes - received))
 

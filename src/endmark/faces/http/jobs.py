@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -62,18 +62,19 @@ async def deliver(
         refused=body.refused,
         verify=service.verify,
     )
+    small = len(body.raw) <= INLINE
     began = time.time_ns()
-    if len(body.raw) <= INLINE:
+    if small:
         found = look(delivery, place.target.identity, place.options)
     else:
         found = await service.proven(lambda: look(delivery, place.target.identity, place.options).light())
     proven = time.time_ns()
-    outcome, is_new = await service.write(lambda ledger: _admitted(service, ledger, found))
+    outcome, is_new = await service.write(lambda ledger: _admitted(service, ledger, found), small=small)
     name = place.name or place.target.identity
     if service.traces is not None:
         service.traces.delivered(name, outcome, began, proven)
     service.figures.delivered(name, outcome, is_new)
-    if not refused(outcome):  # a nack has its line where it is answered
+    if service.log is not None and not refused(outcome):  # a nack has its line where it is answered
         service.say("delivered", target=name, caller=identity.name, is_new=is_new, **told(outcome))
     if is_new and outcome.state == State.STAGED.value:
         service.changes.told()
@@ -86,11 +87,9 @@ def _admitted(service: Service, ledger: Ledger, found: Looked) -> tuple[Outcome,
     return ApplyGate(ledger, service.clock).admit(found)
 
 
-def router(service: Service) -> APIRouter:
-    """The routes of this file."""
-    routes = APIRouter()
+def submitting(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    """What answers `POST /v1/jobs`."""
 
-    @routes.post("/v1/jobs", **openapi.SUBMIT)
     async def submit(request: Request) -> Response:
         target = request.query_params.get("target")
         if target is None:
@@ -113,6 +112,15 @@ def router(service: Service) -> APIRouter:
         if refused(outcome):
             raise nack(outcome, close=body.refused is not None)
         return answer(outcome, 202 if is_new else 200, {"location": f"/v1/jobs/{outcome.attempt_id}"})
+
+    return submit
+
+
+def router(service: Service) -> APIRouter:
+    """The routes of this file."""
+    routes = APIRouter()
+
+    routes.post("/v1/jobs", **openapi.SUBMIT)(submitting(service))
 
     @routes.get("/v1/jobs", **openapi.LIST)
     async def jobs(request: Request) -> Response:
@@ -306,4 +314,4 @@ def seconds(said: str | None) -> float | None:
     return None if said is None else float(number(said, 0, 0, int(LONGEST_WAIT), "wait"))
 
 
-__all__ = ["deliver", "forbidden", "identities", "let_pass", "router", "turn_down", "undo", "visible"]
+__all__ = ["deliver", "forbidden", "identities", "let_pass", "router", "submitting", "turn_down", "undo", "visible"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from asyncio import TimerHandle, Transport
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from endmark.faces.http.problems import PROBLEM, Problem, not_tried
+from endmark.faces.http.transport import Joining
 
 HEAD_MAX = 64 * 1024  # H24: bytes of a line and its header fields; of trailer fields the same again
 
@@ -35,7 +36,7 @@ class Guarded(HttpToolsProtocol):
         self._unread: list[bytes] = []
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(Transport, Joining(transport, self.loop)))
         if self._most is not None and len(self.connections) > self._most + TO_BE_TOLD:
             self._end(_full())
             return

@@ -184,10 +184,13 @@ class Service:
         """What `prove` makes of a large body, in a thread, after those that came before it."""
         return await self.loop.run_in_executor(self._proofs, prove)
 
-    async def write(self, act: Callable[[Ledger], _Value]) -> _Value:
-        """What `act` returns, once what it wrote is committed and flushed. Raises CannotTry."""
+    async def write(self, act: Callable[[Ledger], _Value], *, small: bool = False) -> _Value:
+        """What `act` returns, once what it wrote is committed and flushed. Raises CannotTry.
+
+        `small`: it writes little, so that the loop may do it itself while nobody else wants anything.
+        """
         promise: asyncio.Future[_Value] = self.loop.create_future()
-        if not (self._alone() and self.writer.alone(act, promise)):
+        if not (small and self._alone() and self.writer.alone(act, promise)):
             self.writer.post(act, promise)
         return await promise
 
