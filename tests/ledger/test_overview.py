@@ -193,3 +193,25 @@ def test_pages_of_the_decisions_of_some_places(path):
         assert found([(None, main)]) == [wanted[0], wanted[2]]
         assert found([("b", main), ("a", onward)], state=Decision.PENDING) == wanted[1:]
         assert found([("b", onward)]) == found([("a", None)], state=Decision.PASS) == []
+
+
+def test_no_page_of_some_places_reads_every_decision(tmp_path):
+    with open_book(tmp_path / "asked.db") as ledger:
+        book = PatchBook(ledger)
+        before = book.open(NEW, NOW).decision_id
+        asked: list[str] = []
+        ledger.store.connection.set_trace_callback(asked.append)
+        for place in ((NEW.repository, NEW.ref), (NEW.repository, None), (None, NEW.ref)):
+            for state in (None, Decision.PENDING):
+                book.page(10, places=[place], state=state)
+                book.page(10, before, places=[place, ("other", None)], state=state)
+        book.on_head(NEW.repository, NEW.ref, NEW.head)
+        book.merged_by("0" * 40)
+        ledger.store.connection.set_trace_callback(None)
+        assert len(asked) == 14
+        for sql in asked:
+            steps = [row[3] for row in ledger.store.connection.execute(f"EXPLAIN QUERY PLAN {sql}")]
+            assert not any(step.startswith("SCAN decisions") for step in steps), (sql, steps)
+            assert not any("decisions_by_state" in step for step in steps), (sql, steps)
+            if "UNION ALL" in sql or "AS part0" in sql:
+                assert all("TEMP B-TREE" not in step for step in steps[1:]), (sql, steps)

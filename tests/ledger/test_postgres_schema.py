@@ -346,6 +346,7 @@ def test_the_schema_of_each_version():
         1: "d8697c7cf6ed08220e2a97f0fc82ccd10b56bec7d449e79a955074b4ffe4effa",
         2: "fd46fc828f009d5a44d6abdfde8de40177efeb239b78902235d7bbfd28603aee",
         3: "05bf993f388b06c9f68ce80a988a4f65bfae9a4985a1650afa29205d1f5d3858",
+        4: "43ffa9386c366a87a8c9eccb17bdcad126362d6f9b29f91eb3fa0c688d105981",
     }
 
 

@@ -1,5 +1,6 @@
 """What can be asked of the book about patches."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -29,6 +30,7 @@ _EVENTS = (
     "WHERE decision = (SELECT n FROM decisions WHERE decision_id = ?) ORDER BY seq"
 )
 _EVENT = "EXISTS (SELECT 1 FROM events WHERE events.decision = decisions.n AND event = ?)"
+_TOGETHER = 16  # places that one question looks for one by one
 MERGING = "merging"  # the event before the branch is told to move
 
 
@@ -129,6 +131,8 @@ class PatchQueries:
 
         `places`: only those of these repositories and branches, by full names; None stands for any.
         """
+        if places is not None and (None, None) not in places and 0 < len(places) <= _TOGETHER:
+            return self._page_of(limit, before, state, places)
         where, values = "WHERE TRUE", list[Any]()
         if state is not None:
             where, values = where + " AND state = ?", [*values, state.value]
@@ -139,6 +143,20 @@ class PatchQueries:
             where += f" AND ({' OR '.join(map(_within, places)) or 'FALSE'})"
             values += [word for place in places for word in place if word is not None]
         return self._all(f"{where} ORDER BY n DESC LIMIT ?", *values, limit)
+
+    def _page_of(
+        self, limit: int, before: str | None, state: Decision | None, places: Sequence[tuple[str | None, str | None]]
+    ) -> list[DecisionEntry]:
+        """The indexes have them by place and state: the newest of each, then of those."""
+        first = "SELECT n FROM decisions WHERE decision_id = ?"
+        part = "SELECT n FROM (SELECT n FROM decisions WHERE {} AND state = ? {} ORDER BY n DESC LIMIT ?) AS part{}"
+        parts, values = list[str](), list[Any]()
+        for place, one in itertools.product(places, Decision if state is None else (state,)):
+            parts.append(part.format(_within(place), "" if before is None else f"AND n < ({first})", len(parts)))
+            values += [word for word in place if word is not None]
+            values += [one.value, *([] if before is None else [before]), limit]
+        where = f"WHERE n IN ({' UNION ALL '.join(parts)}) ORDER BY n DESC LIMIT ?"
+        return self._all(where, *values, limit)
 
     def answer(self, review_id: str) -> bytes | None:
         """The bytes that a reviewer answered, as they were judged."""

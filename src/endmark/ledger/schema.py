@@ -5,7 +5,7 @@ file in hand can still do (drop a trigger, then write) is found by `verify`.
 """
 
 from endmark.core.states import MOVES, State
-from endmark.ledger import counting, patch_schema, token_schema
+from endmark.ledger import counting, patch_schema, search_schema, token_schema
 from endmark.ledger.rules import UNKNOWN_SIGNAL, illegal, rule, words
 
 APPLICATION_ID = int.from_bytes(b"endm", "big")
@@ -184,4 +184,5 @@ MIGRATIONS: list[tuple[int, tuple[str, ...]]] = [
     (1, (*TABLES, *patch_schema.TABLES, *TRIGGERS, *patch_schema.TRIGGERS)),
     (2, counting.STEPS),
     (3, (*token_schema.TABLES, *token_schema.TRIGGERS)),
+    (4, search_schema.INDEXES),
 ]

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from endmark.ledger.postgres import counting, rules, tables
+from endmark.ledger.postgres import counting, rules, searching, tables
 from endmark.ledger.postgres.schema import within
 
 _COLUMNS = """\
@@ -77,7 +77,7 @@ class PostgresSource:
             f"table {table}": [(name, *tables.KINDS[kind]) for name, kind in columns.items()]
             for table, columns in (tables.TABLES | {counting.TABLE: counting.COLUMNS}).items()
         }
-        for statement in (*tables.INDEXES, *counting.INDEXES):
+        for statement in (*tables.INDEXES, *counting.INDEXES, *searching.INDEXES):
             name = statement.partition(" ON ")[0].rpartition(" ")[2]
             things[f"index {name}"] = within(schema, statement)
         for table, columns in tables.TABLES.items():

@@ -1,6 +1,6 @@
 """Making the book in a schema of its own, and saying what an administrator has to run for it."""
 
-from endmark.ledger.postgres import counting, rules, tables
+from endmark.ledger.postgres import counting, rules, searching, tables
 from endmark.ledger.postgres.tables import ABOUT, TABLES
 from endmark.ledger.schema import FACTS
 
@@ -28,6 +28,7 @@ MIGRATIONS: list[tuple[int, tuple[str, ...]]] = [
         ),
     ),
     (3, (*tables.made(3), *rules.made(3))),
+    (4, searching.INDEXES),
 ]
 
 # What a gate's own role needs, and nothing beyond: it can add and move on, under the rules, and take nothing away.
