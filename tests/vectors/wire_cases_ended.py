@@ -145,6 +145,8 @@ def _candidates():
         _case(wire, f"{case_}_unasked", "wrong-count", framed(both), "two where one was asked for", "G13")
         true = framed(first, response(candidate(True, "b", "STOP")))
         _case(wire, f"{case_}_true", "wrong-count", true, "true is no number", "G13", choices=2)
+        third = framed(first, second, response(candidate(2, "c")) | usage)
+        _case(wire, f"{case_}_third", "bytes-after-end", third, "a third after both stopped", "G6", choices=2)
         begun = response(candidate(0, "a", "STOP"), candidate(1, "b"))
         _case(wire, f"{case_}_open", "no-terminal", framed(begun), "the second has not stopped", "G13", choices=2)
         again = framed(first, response(candidate(0, "c")), second)

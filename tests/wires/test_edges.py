@@ -150,3 +150,16 @@ def test_a_response_that_did_not_complete_says_why(verb):
     made = fed(reader("openai-responses"), [sse(ended).encode()])
     with pytest.raises(Refused, match="max_output_tokens"):
         made.finish(Ending.LAST_CHUNK)
+
+
+@pytest.mark.parametrize(
+    ("wire", "raw", "why"),
+    [
+        ("gemini-array", '[{"candidates":[]}]', "the array closed before any finish reason"),
+        ("ollama", '{"response":"hello","done":true}\n', "a server that lost its model"),
+    ],
+)
+def test_an_end_that_lacks_its_reason_is_told_from_a_cut(wire, raw, why):
+    """G11 OL7"""
+    with pytest.raises(Refused, match=why):
+        fed(reader(wire), [raw.encode()]).finish(Ending.LAST_CHUNK)
