@@ -55,9 +55,10 @@ class _Turn:
         return [] if candidate is None else [candidate]
 
     def _add(self, candidate: dict[str, Any]) -> None:
+        """A candidate whose number was asked for (G4 G13); it need not be said where it is 0."""
         index = candidate.get("index", 0)
         if type(index) is not int or not 0 <= index < self._most:
-            refuse(Signal.WRONG_COUNT, lambda: f"candidate {short(index)} was not asked for")
+            refuse(Signal.WRONG_COUNT, lambda: f"candidate {short(index)} was not asked for (see candidateCount)")
         if self._begun.get(index):  # G6
             refuse(Signal.BYTES_AFTER_END, f"more of candidate {index} came after the finish reason STOP")
         content = an_object(candidate.get("content"), "content")
@@ -118,17 +119,15 @@ class _Turn:
 
 
 def _only_candidate(response: dict[str, Any]) -> dict[str, Any] | None:
-    """G4: an answer is one candidate, number 0, whose number need not be said; a response may hold none."""
+    """G4: an answer is one candidate; a response may hold none. Its number is looked at by `_Turn`."""
     candidates = a_list(response.get("candidates"), "candidates")
     if not candidates:
         return None
-    candidate = an_object(candidates[0], "a candidate")
-    index = candidate.get("index", 0)
-    if len(candidates) > 1 or type(index) is not int or index != 0:
+    if len(candidates) > 1:
         refuse(
             Signal.WRONG_COUNT, "an answer is one candidate, number 0; this one has others (ask with candidateCount 1)"
         )
-    return candidate
+    return an_object(candidates[0], "a candidate")
 
 
 def _turn(options: Options) -> _Turn:
