@@ -1,5 +1,6 @@
 """Sealing a captured answer: every whole one, and no other, whatever was cut, claimed or closed on the way."""
 
+import gzip
 import hashlib
 import itertools
 import json
@@ -250,6 +251,8 @@ def row(caught):
         ('{"plan": 7}', "no-trailer"),
         ('{"plan": "{}"}', "no-trailer"),
         ('{"plan": "{}", "note": ""}', "no-trailer"),
+        (json.dumps({"plan": WITNESS, "note": ""}), "no-trailer"),
+        (answers.verdict(), "no-trailer"),
         (json.dumps({"plan": json.dumps({"plan": WITNESS})}), "no-trailer"),
     ],
 )
@@ -290,6 +293,8 @@ def test_an_object_that_a_provider_parsed_is_no_witness():
         ('{"verdict": "pass"}', "missing-key"),
         ('{"answer": 42}', "no-trailer"),
         (answers.verdict(note="x"), "unknown-key"),
+        (answers.verdict(statements=[]), "no-trailer"),
+        (answers.verdict(stmt_count=0), "no-trailer"),
         (answers.verdict(marks=MARKS[:2]), None),
     ],
 )
@@ -411,3 +416,26 @@ def test_what_is_too_long_is_said_of_an_uncoded_body_in_its_own_words():
         seal(of_file(bytes(101), wire="openai-chat", limit=100), tool=TOOL)
     assert refused.value.signal == "over-cap"
     assert refused.value.detail == "101 bytes or more arrived, over the limit of 100"
+
+
+@pytest.mark.parametrize(
+    ("ending", "size", "signal", "said"),
+    [
+        (Ending.RESET, 50, "reset", "inside its content coding (by the peer)"),
+        (Ending.LAST_CHUNK, 50, "body-cut", "ends early"),
+        (Ending.RESET, 0, "body-cut", "ends early"),
+    ],
+)
+def test_a_coded_body_that_does_not_decode_is_refused_for_what_ended_it(ending, size, signal, said):
+    raw = gzip.compress(answers.chat_call())[:size]
+    caught = refused(whole(raw, "openai-chat", ending, content_encoding="gzip", why="by the peer"), tool=TOOL)
+    assert (caught.signal, caught.received_bytes) == (signal, size)
+    assert said in caught.detail
+
+
+@pytest.mark.parametrize(("more", "signal"), [(b"data: ", "reset"), (b'data: {"error":"x"}\n\n', "bad-stop")])
+def test_only_what_the_transport_ended_is_explained_by_the_transport(more, signal):
+    """What the provider said comes first, and is not blamed on the connection."""
+    caught = refused(whole(more, "openai-chat", Ending.RESET, why="by the peer"), tool=TOOL)
+    assert caught.signal == signal
+    assert ("by the peer" in caught.detail) == (signal == "reset")
