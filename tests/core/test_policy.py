@@ -247,6 +247,13 @@ def test_each_weakness_is_found(kind):
     assert found.keys() <= {kind.number, 15}, "one change, one weakness"
 
 
+def test_one_reviewer_alone_speaks_for_no_other():
+    """17 is of keys that sign for several."""
+    signed = BRANCH + 'author_models = ["w-1"]\nmin_evidence = "signed"\n'
+    alone = signed + MODEL + "temperature = 0\nmax_output_tokens = 8000\n"
+    assert [weakness.number for weakness in weaknesses(read(alone))] == [3]
+
+
 def test_a_machine_of_ones_own_may_be_asked_in_clear():
     for url in ("http://localhost:11434", "http://127.0.0.1:8000/v1", "http://[::1]:8000"):
         assert weaknesses(read(SOUND.replace("temperature", f'url = "{url}"\ntemperature'))) == []
