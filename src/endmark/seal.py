@@ -252,7 +252,7 @@ def _envelope(
     text: str, marks: list[str] | None, tool: str | None, cap: int
 ) -> tuple[bytes, Form, Plan | Verdict, tuple[str, ...]]:
     where = "the text" if tool is None else "the witness text"
-    raw = _bytes(text, where)
+    raw = text.encode()
     if len(raw) > cap:
         raise Refused(Signal.OVER_CAP, len(raw), None, f"{where} is {len(raw):,} bytes, over the cap of {cap:,}")
     document = _loads(text, where)
@@ -269,15 +269,8 @@ def _is_verdict(document: dict[str, Any]) -> bool:
     return "verdict" in document and "statements" not in document and "stmt_count" not in document
 
 
-def _bytes(text: str, where: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        raise Refused(Signal.LONE_SURROGATE, len(text), None, f"{where} holds half a surrogate pair") from None
-
-
 def _loads(text: str, where: str) -> dict[str, Any]:
     try:
-        return strictjson.loads(_bytes(text, where))
+        return strictjson.loads(text.encode())  # every wire reads strict JSON: no half of a surrogate pair is in it
     except Refused as refused:
         raise Refused(refused.signal, refused.received_bytes, None, f"{where}: {refused.detail}") from None
