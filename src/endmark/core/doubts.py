@@ -196,8 +196,6 @@ def _lengths(declared: Any, received: Any) -> dict[str, bool]:
 
 
 def _count(value: Any) -> int | None:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value if value > 0 else None
     text = str(value).strip()
     return int(text) if re.fullmatch("[1-9][0-9]{0,15}", text) else None
 
