@@ -51,6 +51,20 @@ def test_a_vector_gives_its_answer(name, verify):
     assert refused.value.detail.isprintable()
 
 
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("another_statement", "by its _type and predicateType"),
+        ("another_predicate", "by its _type and predicateType"),
+        ("another_subject", "its subjects are not those"),
+        ("spaced", "not in its one spelling"),
+    ],
+)
+def test_a_statement_of_something_else_is_told_from_one_that_is_spelled_otherwise(name, why, verify):
+    with pytest.raises(Refused, match=why):
+        intoto.read(split(VECTORS[name])[1], verify)
+
+
 def accepted(raw, verify):
     try:
         intoto.read(raw, verify)
@@ -76,9 +90,10 @@ def test_nothing_else_comes_out(verify):
     for raw in (b"", b"{}", b"[]", b"\xff", b"MC1 ", b'{"payloadType":1}', b"[" * 100_000):
         with pytest.raises(Refused):
             intoto.read(raw, verify)
-    with pytest.raises(Refused) as refused:
-        intoto.read(b" " * (intoto.MOST_BYTES + 1), verify)
-    assert refused.value.signal == "over-cap"
+    for size, signal in ((0, "empty"), (intoto.MOST_BYTES, "not-json"), (intoto.MOST_BYTES + 1, "over-cap")):
+        with pytest.raises(Refused) as refused:
+            intoto.read(b" " * size, verify)
+        assert refused.value.signal == signal
 
 
 @pytest.fixture(scope="module")

@@ -93,6 +93,9 @@ def build():
     case("sha256", "pass", signed(statement(changed(**long))), "a repository of SHA-256", "R5")
     case("unicode", "pass", signed(statement(changed(target="refs/heads/größe"))), "a ref in UTF-8", "R2")
 
+    unknown = {"prompt_sha256": None, "shown_sha256": None, "advisory": 0}
+    case("little_known", "pass", signed(statement(reviewed(unknown))), "what was shown is not known", "R5")
+
     case("mc1_type", "wrong-value", signed(statement(), kind="application/vnd.endmark.mc1"), "another type", "R1")
     shifted = signed(statement(), signed_as="application/vnd.endmark.mc1")
     case("signed_as_mc1", "envelope-digest", shifted, "signed under the type of an envelope", "R1")
@@ -122,6 +125,7 @@ def build():
 
     bad("short_diff_sha", "wrong-value", "R5", changed(diff_sha="d" * 63))
     bad("diff_sha_in_capitals", "wrong-value", "R5", changed(diff_sha="D" * 64))
+    bad("policy_in_capitals", "wrong-value", "R5", PREDICATE | {"policy_sha256": "A" * 64})
     bad("short_commit", "wrong-value", "R5", changed(base="1" * 12))
     bad("commit_of_another_format", "wrong-value", "R5", changed(head="2" * 64))
     bad("short_ref", "wrong-value", "R5", changed(target="main"))
@@ -136,6 +140,7 @@ def build():
     bad("fail_of_nobody", "contradiction", "R7", PREDICATE | {"decision": "fail"})
     bad("pass_with_blocking", "contradiction", "R7", reviewed({"blocking": 1}))
     bad("fewer_than_none", "contradiction", "R7", reviewed({"advisory": -1}))
+    bad("fewer_blocking_than_none", "contradiction", "R7", reviewed({}, failed | {"blocking": -1}, decision="fail"))
     return CASES
 
 
