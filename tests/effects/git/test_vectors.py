@@ -38,6 +38,12 @@ def test_a_vector(path):
             diff_sha(identity, records)
 
 
+def test_an_unknown_format_is_named():
+    _, identity, records = read((build_diffsha.FOLDER / "bad_format").read_bytes())
+    with pytest.raises(ValueError, match="'md5' is no object format"):
+        diff_sha(identity, records)
+
+
 def test_the_files_are_what_the_builder_writes():
     assert {path.name: path.read_bytes() for path in FILES} == build_diffsha.build()
 
