@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.support.child import hear, started
 from tests.support.faults import locked
-from tests.support.world import FOREVER, MODES, QUICK, World, make_database, plan_bytes, query, witness_bytes
+from tests.support.world import FOREVER, MODES, QUICK, World, clock, make_database, plan_bytes, query, witness_bytes
 
-from endmark.apply_gate import Delivery, Options
+from endmark.apply_gate import ApplyGate, Delivery, Options, look
 from endmark.core import mc1, plan
 from endmark.core.decision import Next
 from endmark.core.evidence import Level
@@ -238,6 +238,44 @@ def test_a_delivery_that_waited_for_the_lock_in_vain_is_told_of_its_twin(world, 
     assert rows(world) == 1
 
 
+@pytest.mark.parametrize("how", ["apply", "submit"])
+def test_a_delivery_that_is_recorded_a_moment_after_its_twin_is_told_of_it(world, how):
+    """Nobody knew the id when it was looked up; the clock is read just before the id is written down."""
+    delivery = Delivery(raw=plan_bytes("j1", ONE))
+    first: list[Outcome] = []
+
+    def after_the_twin():
+        if not first:
+            with world.gate() as twin:
+                first.append(twin.submit(delivery, world.target, QUICK)[0])
+        return clock()
+
+    with world.book() as ledger:
+        gate = ApplyGate(ledger, after_the_twin)
+        if how == "apply":
+            second = gate.apply(delivery, world.target, QUICK, "ann")
+        else:
+            second, staged_plan = gate.submit(delivery, world.target, QUICK)
+            assert staged_plan is None
+    assert (second.attempt_id, second.state) == (first[0].attempt_id, "staged")
+    assert second.detail.startswith("Delivered before, nothing was done now.")
+    assert world.receipts() == {}
+
+
+def test_a_delivery_that_waited_for_its_twin_is_told_what_became_of_it(world, monkeypatch):
+    staged, real = world.stage("j1", ONE), SqliteTarget.open
+
+    def open_after_the_twin(target):
+        monkeypatch.setattr(SqliteTarget, "open", real)
+        world.approve(staged)
+        return real(target)
+
+    monkeypatch.setattr(SqliteTarget, "open", open_after_the_twin)
+    outcome = world.apply("j1", ONE)
+    assert (outcome.attempt_id, outcome.state, outcome.exit_code) == (staged.attempt_id, "applied", 0)
+    assert rows(world) == 1
+
+
 # --- a receipt that this ledger does not know
 
 
@@ -269,20 +307,20 @@ def test_an_equal_receipt_is_found_and_nothing_runs_again(world, how, with_base)
     fresh.check_books_agree()
 
 
-def test_another_receipt_is_refused(world):
+@pytest.mark.parametrize("how", ["apply", "submit"])
+def test_another_receipt_is_refused(world, how):
     world.apply("j1", ONE)
     before, fresh = world.files(), fresh_ledger(world)
-    for how in ("apply", "submit"):
-        raw = plan_bytes("j1", ["CREATE TABLE b (x)", f"INSERT INTO a VALUES ('{how}')"])
-        with fresh.gate() as gate:
-            delivery = Delivery(raw=raw)
-            if how == "apply":
-                refused = gate.apply(delivery, fresh.target, QUICK, "ann")
-            else:
-                refused, staged_plan = gate.submit(delivery, fresh.target, QUICK)
-                assert staged_plan is None
-        assert (refused.state, refused.signal, refused.exit_code) == ("rejected", "id-reused", 12)
-        assert refused.next is Next.NONE
+    delivery = Delivery(raw=plan_bytes("j1", ["CREATE TABLE b (x)", "INSERT INTO a VALUES ('b')"]))
+    with fresh.gate() as gate:
+        if how == "apply":
+            refused = gate.apply(delivery, fresh.target, QUICK, "ann")
+        else:
+            refused, staged_plan = gate.submit(delivery, fresh.target, QUICK)
+            assert staged_plan is None
+    assert (refused.state, refused.signal, refused.exit_code) == ("rejected", "id-reused", 12)
+    assert refused.next is Next.NONE
+    assert refused.detail.startswith("The target holds a receipt for this id and another body")
     assert world.files() == before
 
 
@@ -382,6 +420,14 @@ def test_a_whole_plan_that_asks_too_much_of_its_target_has_spent_its_id(world, a
     other = world.apply("j1", ["CREATE TABLE other (x)"])
     assert (other.state, other.signal) == ("rejected", "id-reused")
     assert world.receipts() == {}
+
+
+def test_what_was_looked_at_and_is_no_plan_is_recorded_as_refused(world):
+    delivery = Delivery(raw=plan_bytes("j1", ONE)[:-1])
+    with world.gate() as gate:
+        outcome, is_new = gate.admit(look(delivery, world.target.identity, QUICK))
+    assert (outcome.state, outcome.exit_code, is_new) == ("truncated", 10, False)
+    assert [entry.state for entry in world.entries()] == ["truncated"]
 
 
 def test_only_a_plan_is_applied(world):

@@ -1,14 +1,15 @@
 """The gate rehearses where the target says so: on SQLite, PostgreSQL and MariaDB, in one table of cases."""
 
 import os
-from contextlib import ExitStack
+import sqlite3
+from contextlib import ExitStack, closing
 from datetime import timedelta
 
 import msgspec
 import pytest
 from tests.effects.postgres.world import Cluster, PostgresWorld
 from tests.support import mariadb
-from tests.support.faults import unflushed
+from tests.support.faults import locked, unflushed
 from tests.support.mariadb import MariaWorld
 from tests.support.servers import postgres
 from tests.support.world import QUICK, World, clock, plan_bytes
@@ -19,6 +20,7 @@ from endmark.core.refusal import CannotTry, Refused
 from endmark.core.states import State
 from endmark.effects.postgres import PostgresTarget, Scratch
 from endmark.effects.sqlite import rehearsal
+from endmark.effects.sqlite.target import SqliteSession
 from endmark.faces.api import rehearse
 from endmark.ledger.outcomes import outcome_of
 
@@ -205,6 +207,104 @@ def test_a_plan_that_does_otherwise_in_earnest_is_rolled_back(sqlite, monkeypatc
     assert sqlite.dump() == before
 
 
+@pytest.mark.parametrize(("lasts", "state"), [(False, "failed"), (True, "applied")])
+def test_a_plan_that_lasts_before_its_commit_is_not_called_rolled_back(sqlite, monkeypatch, lasts, state):
+    """As on a server whose DDL commits by itself: what it left stands, whatever the rehearsal said."""
+    run = SqliteSession.run
+
+    def otherwise(session, *arguments):
+        ran = run(session, *arguments)
+        return (
+            ran
+            if is_copy(session)
+            else msgspec.structs.replace(ran, can_roll_back=not lasts, fingerprint_after="0" * 64)
+        )
+
+    def is_copy(session):
+        return not session.connection.execute("PRAGMA database_list").fetchone()[2]
+
+    monkeypatch.setattr(SqliteSession, "run", otherwise)
+    assert sqlite.apply("j1", UP, options=ALWAYS).state == state
+
+
+def declared_partial(sqlite):
+    with sqlite.book() as ledger:
+        half = ledger.by_job("half").attempt_id
+        ledger.move(half, State.STAGED, (State.APPROVED, State.APPLYING), clock(), approver="ann")
+        ledger.move(half, State.APPLYING, State.PARTIAL, clock(), statements_run=1)
+
+
+def applied_by_another_ledger(sqlite):
+    other = World(sqlite.folder / "other", "rollback")
+    other.path, other.target = sqlite.path, sqlite.target
+    assert other.apply("j1", ["INSERT INTO users VALUES (3, 'eve')"]).state == "applied"
+
+
+MEANWHILE = {
+    "another schema": (lambda sqlite: sqlite_run(sqlite, "CREATE TABLE meanwhile (x)"), "target changed while"),
+    "the job's receipt": (applied_by_another_ledger, "target changed while"),
+    "a job half done": (declared_partial, "job half stands partly in it"),
+}
+
+
+def sqlite_run(sqlite, statement):
+    with closing(sqlite3.connect(sqlite.path)) as conn, conn:
+        conn.execute(statement)
+
+
+def let_go(sqlite, monkeypatch, meanwhile):
+    """As on a server where a rehearsal needs the lock's connection: it lets the lock go, and others come by."""
+    real = SqliteSession.rehearse
+
+    def rehearsed(session, *arguments):
+        monkeypatch.setattr(SqliteSession, "rehearse", real)
+        try:
+            return real(session, *arguments)
+        finally:
+            session.rollback()
+            monkeypatch.setattr(SqliteSession, "keeps_lock", True)
+            meanwhile(sqlite)
+            monkeypatch.setattr(SqliteSession, "keeps_lock", False)
+
+    monkeypatch.setattr(SqliteSession, "rehearse", rehearsed)
+
+
+@pytest.mark.parametrize(("meanwhile", "said"), MEANWHILE.values(), ids=MEANWHILE)
+def test_what_happens_while_a_rehearsal_lets_the_lock_go_is_seen(sqlite, monkeypatch, meanwhile, said):
+    sqlite.stage("half", ["CREATE TABLE half (x)"])
+    after = {}
+
+    def others(world):
+        meanwhile(world)
+        after.update(world.files())
+
+    let_go(sqlite, monkeypatch, others)
+    with pytest.raises(CannotTry, match=said):
+        sqlite.apply("j1", ["UPDATE users SET name = 'x'"], options=ALWAYS)
+    assert sqlite.files() == after
+    assert sqlite.entry("j1").state is State.STAGED
+
+
+def test_what_a_rehearsal_found_ends_the_job_without_another_look_at_the_target(sqlite, monkeypatch):
+    with ExitStack() as others:
+        let_go(sqlite, monkeypatch, lambda world: others.enter_context(locked(world.path)))
+        outcome = sqlite.apply("j1", SEVENTH, options=ALWAYS)
+    assert (outcome.state, outcome.signal) == ("declined", "sql-error")
+
+
+def test_a_schema_that_moves_before_the_copy_is_made_shows_no_rehearsal(sqlite, monkeypatch):
+    real = SqliteSession.rehearse
+
+    def too_late(session, *arguments):
+        sqlite_run(sqlite, "CREATE TABLE meanwhile (x)")
+        return real(session, *arguments)
+
+    monkeypatch.setattr(SqliteSession, "rehearse", too_late)
+    with sqlite.gate() as gate:
+        staged = gate.submit(Delivery(raw=plan_bytes("j1", UP)), sqlite.target, ALWAYS)[0]
+    assert (staged.state, rehearsals(sqlite, staged)) == ("staged", [])
+
+
 def test_a_plan_that_counts_its_runs_is_rolled_back_on_postgres(tmp_path, cluster):
     with cluster.database(2) as database:
         world = PostgresWorld(tmp_path, database)
@@ -288,7 +388,7 @@ def test_an_approval_waits_and_is_used(sqlite):
 
 
 @pytest.mark.parametrize(
-    ("later", "state"), [(86_399, "applied"), (86_400, "applied"), (86_401, "staged"), (-1, "staged")]
+    ("later", "state"), [(0, "applied"), (86_399, "applied"), (86_400, "applied"), (86_401, "staged"), (-1, "staged")]
 )
 def test_an_approval_expires(sqlite, later, state):
     expires = msgspec.structs.replace(QUICK, approval_expires=86_400.0)

@@ -1,15 +1,18 @@
 """Approving, declining, reverting, and what a plan may say about its place among the others."""
 
+import hashlib
 import sqlite3
 from contextlib import closing
 
 import pytest
 from tests.support.faults import locked
-from tests.support.world import MODES, World, dump, plain_dump, plan_bytes, query
+from tests.support.world import MODES, QUICK, World, clock, dump, make_database, plain_dump, plan_bytes, query
 
-from endmark.apply_gate import Options
-from endmark.core import plan
+from endmark.apply_gate import Delivery, Options
+from endmark.core import mc1, plan
 from endmark.core.refusal import CannotTry, Refused, Signal
+from endmark.core.states import State
+from endmark.effects.sqlite import SqliteTarget
 
 UP = [
     "CREATE TABLE a (x INTEGER)",
@@ -111,6 +114,80 @@ def test_bytes_that_changed_in_the_ledger_are_not_applied(world):
     with pytest.raises(CannotTry, match="missing or changed"):
         world.approve(staged)
     assert world.receipts() == {}
+
+
+OTHER_BYTES = {
+    "gone": None,
+    "no plan": b"{}",
+    "whole, and no plan": mc1.seal(b'{"any":"body"}'),
+    "another plan": plan_bytes("j1", ["CREATE TABLE evil (x)"]),
+}
+
+
+@pytest.mark.parametrize("raw", OTHER_BYTES.values(), ids=OTHER_BYTES)
+def test_other_bytes_in_the_ledger_with_their_own_digest_are_not_applied(world, raw):
+    staged = world.stage("j1", UP)
+    with closing(sqlite3.connect(world.ledger, isolation_level=None)) as conn:
+        for (rule,) in conn.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            conn.execute(f"DROP TRIGGER {rule}")
+        if raw is None:
+            conn.execute("DELETE FROM bodies")
+        else:
+            conn.execute("UPDATE bodies SET body = ?", (raw,))
+            conn.execute("UPDATE attempts SET body_sha256 = ?", (hashlib.sha256(raw).hexdigest(),))
+    before = world.files()
+    with pytest.raises(CannotTry, match="the ledger's bytes of job j1 are"):
+        world.approve(staged)
+    assert world.files() == before
+
+
+@pytest.mark.parametrize("how", ["apply", "approve"])
+def test_a_target_in_which_a_job_stands_half_done_takes_no_other(world, how):
+    half, staged = world.stage("half", ["CREATE TABLE half (x)"]), world.stage("j1", UP)
+    with world.book() as ledger:
+        ledger.move(half.attempt_id, State.STAGED, (State.APPROVED, State.APPLYING), clock(), approver="ann")
+        ledger.move(half.attempt_id, State.APPLYING, State.PARTIAL, clock(), statements_run=1)
+    before = world.files()
+    with pytest.raises(CannotTry, match="job half stands partly in it"):
+        world.approve(staged) if how == "approve" else world.apply("j2", UP)
+    assert world.files() == before
+    assert world.entry("j1").state == "staged"
+
+
+def let_pass(world, staged, *, target=None, options=QUICK, shown=None):
+    with world.gate() as gate:
+        return gate.let_pass(staged.attempt_id, target or world.target, options, "ann", shown)
+
+
+def test_a_job_is_approved_for_later_only_as_it_was_shown_and_for_its_own_target(world):
+    staged, shown = world.stage("j1", UP), world.fingerprint()
+    other = SqliteTarget(world.folder / "other.db")
+    make_database(other.path)
+    refused = let_pass(world, staged, target=other)
+    assert (refused.state, refused.signal, refused.exit_code) == ("rejected", "id-reused", 12)
+    with pytest.raises(CannotTry, match="approval is void"):
+        let_pass(world, staged, shown="0" * 64)
+    with pytest.raises(CannotTry, match="takes at most 1"):
+        let_pass(world, staged, options=Options(max_statements=1))
+    assert world.entry("j1").state == "staged"
+    assert let_pass(world, staged, shown=shown).state == "approved"
+    assert world.entry("j1").approved_fingerprint == shown
+
+
+def test_a_job_that_has_ended_is_not_approved_for_later(world):
+    """Whatever its target looks like by now."""
+    staged = world.stage("j1", UP)
+    with world.gate() as gate:
+        declined = gate.decline(staged.attempt_id, "ann", "not now")
+    assert let_pass(world, staged, shown="0" * 64) == declined
+
+
+def test_nobody_knows_whether_the_approver_of_a_job_without_a_submitter_is_another_person(world):
+    with world.gate() as gate:
+        staged = gate.submit(Delivery(raw=plan_bytes("j1", UP)), world.target, QUICK)[0]
+    with pytest.raises(CannotTry, match="nobody knows who submitted it"):
+        world.approve(staged, options=Options(other_approver=True))
+    assert world.entry("j1").state == "staged"
 
 
 def test_an_attempt_that_is_not_there_cannot_be_approved(world):

@@ -271,6 +271,49 @@ def test_a_ledger_that_is_taken_away_meanwhile_is_noticed(world, monkeypatch, wh
         assert world.receipts()["j1"][-1] == "applied"
 
 
+# --- a commit that is not what it was called
+
+
+def lost(session, _real, _world):
+    session.rollback()
+
+
+def made_and_not_told(session, real, _world):
+    real(session)
+    raise CannotTry("the commit's outcome is unknown: the answer was lost")
+
+
+def overwritten(session, real, world):
+    real(session)
+    with closing(sqlite3.connect(world.path)) as conn, conn:
+        conn.execute("UPDATE schema_jobs SET status = 'failed'")
+
+
+def moved_away(session, real, world):
+    real(session)
+    copy = world.path.with_name("copy")
+    copy.write_bytes(world.path.read_bytes())
+    copy.replace(world.path)
+
+
+COMMITS = {
+    "lost": (lost, "failed", "nothing was committed"),
+    "made and not told": (made_and_not_told, "applied", ""),
+    "its receipt overwritten": (overwritten, "failed", "ALARM: the target's receipt for this id says 'failed'"),
+    "its file moved away": (moved_away, "applying", "ALARM: the commit was acknowledged, but another file stands"),
+}
+
+
+@pytest.mark.parametrize(("commit", "state", "said"), COMMITS.values(), ids=COMMITS)
+def test_a_commit_is_believed_by_the_receipt_that_a_new_connection_reads(tmp_path, monkeypatch, commit, state, said):
+    world, real = World(tmp_path, "rollback"), SqliteSession.commit
+    monkeypatch.setattr(SqliteSession, "commit", lambda session: commit(session, real, world))
+    outcome = world.apply("j1", ONE)
+    assert outcome.state == state
+    assert said in outcome.detail
+    assert bool(world.receipts()) == (commit is not lost)
+
+
 def test_a_backup_that_a_kill_cut_short_is_removed_by_reconciling(world, tmp_path, monkeypatch):
     backups = tmp_path / "backups"
 
