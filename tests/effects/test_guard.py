@@ -221,6 +221,14 @@ def test_every_pragma_of_sqlite_is_denied_unless_it_is_listed(database):
         refuse(database, [f"SELECT * FROM pragma_{name}('main')"], 1)
 
 
+@pytest.mark.parametrize("name", ["journal_mode", "COMMIT"])
+def test_a_table_that_may_be_written_makes_nothing_else_of_its_name_harmless(database, name):
+    """What was judged once is remembered, for writing rows alone."""
+    made = (f'CREATE TABLE "{name}" (x)', f'INSERT INTO "{name}" VALUES (1)', f'UPDATE "{name}" SET x = 2')
+    what = "COMMIT" if name == "COMMIT" else f"PRAGMA {name} = OFF"
+    assert refuse(database, [*made, what], 4).signal is NO
+
+
 # --- what fires later than it is written
 
 
