@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+ROUTE = "endmark.route"  # in the scope: the route as written in the code, for who traces
 _SHORT = 256  # bytes of a query
 Handler = Callable[[Request], Awaitable[Response]]
 Answering = Callable[[Request, Any], Awaitable[Response]]
@@ -79,10 +80,10 @@ class Direct:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         handler = self._handlers.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
-        # Who traces wants the route's name, which the framework writes.
-        if handler is None or scope.get("root_path") or "fastapi.telemetry" in scope:
+        if handler is None or scope.get("root_path"):
             await self._app(scope, receive, send)
             return
+        scope[ROUTE] = scope["path"]
         request = Asked(scope, receive, send)
         try:
             response = await handler(request)

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from endmark import __version__
 from endmark.core.outcome import Outcome
+from endmark.faces.http.direct import ROUTE
 from endmark.faces.http.log import told
 
 _REMEMBERED = 10_000  # submits whose trace an apply in this process is linked to
@@ -113,7 +114,7 @@ class _Spans:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 span.set_attribute("http.response.status_code", status)
-                route = getattr(scope.get("route"), "path", None)  # as written in the code: no id is in it
+                route = scope.get(ROUTE) or getattr(scope.get("route"), "path", None)  # as in the code: no id is in it
                 if route is not None:
                     span.set_attribute("http.route", route)
                     span.update_name(f"{method} {route}")
