@@ -4,7 +4,7 @@ import pytest
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres import PostgresTarget, holders, questions
-from endmark.effects.postgres.channel import Step
+from endmark.effects.postgres.channel import Fault, Lost, Step
 from endmark.effects.postgres.fingerprint import Kept
 from endmark.effects.postgres.witness import Witness
 
@@ -97,3 +97,48 @@ def test_no_connection_is_left(database):
         if database.query(gone + " AND pg_sleep(0.02) IS NOT NULL") == [(0,)]:
             return
     pytest.fail("a connection was left open")
+
+
+@pytest.fixture
+def channel(database):
+    made = database.target.connect()
+    yield made
+    made.close()
+
+
+def test_what_was_asked_ahead_is_heard_before_anything_else_is_said(channel):
+    ahead = channel.ask_ahead(*(Step(b"SELECT '%d'" % at) for at in range(4)), silence=60)
+    assert ahead.hear(2).rows == [("2",)]
+    assert channel.ask(Step(b"SELECT 'more'"), silence=60)[0].rows == [("more",)]
+    assert ahead.hear(3).rows == [("3",)]
+
+
+def test_a_fault_in_what_was_asked_ahead_ends_whatever_comes_next(channel):
+    ahead = channel.ask_ahead(questions.BEGIN, Step(b"SELECT 1/0"), Step(b"SELECT 1"), silence=60)
+    with pytest.raises(Fault) as found:
+        channel.ask(Step(b"SELECT 2"), silence=60)
+    assert found.value.sqlstate == "22012"
+    with pytest.raises(Lost):
+        ahead.hear(2)
+    assert channel.ask(questions.ROLLBACK, Step(b"SELECT '3'"), silence=60)[1].rows == [("3",)]
+
+
+def test_what_was_asked_ahead_can_be_forgotten(channel):
+    channel.ask_ahead(questions.BEGIN, Step(b"SELECT pg_sleep(0.1)::text"), Step(b"SELECT 1/0"), silence=60)
+    channel.forget()
+    assert channel.ask(questions.ROLLBACK, Step(b"SELECT '1'"), silence=60)[1].rows == [("1",)]
+
+
+def test_a_fingerprint_that_cannot_be_had_is_told_before_anything_is_recorded(world, monkeypatch):
+    init = Kept.__init__
+
+    def cannot(self):
+        init(self)
+        self.ask = Step(b"SELECT (1/0)::text")
+
+    monkeypatch.setattr(Kept, "__init__", cannot)
+    before = world.database.dump()
+    with pytest.raises(CannotTry, match="22012"):
+        world.apply("j1", ["CREATE TABLE t (a integer)"])
+    assert not world.entries()
+    assert world.database.dump() == before

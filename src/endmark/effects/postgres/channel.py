@@ -77,6 +77,31 @@ class Reply(NamedTuple):
     rows: list[tuple[str | None, ...]]
 
 
+class Ahead:
+    """What was asked already, and is heard when it is needed: the server works meanwhile."""
+
+    def __init__(self, replies: Generator[Reply]) -> None:
+        self._replies = replies
+        self._heard: list[Reply] = []
+
+    def hear(self, at: int) -> Reply:
+        """The reply to step number `at`, from 0. Raises as `Channel.talk` does."""
+        while len(self._heard) <= at:
+            reply = next(self._replies, None)
+            if reply is None:  # it ended with a fault, which somebody else was told
+                raise Lost("the server did not come that far")
+            self._heard.append(reply)
+        return self._heard[at]
+
+    def hear_all(self) -> None:
+        """Every reply. Raises as `Channel.talk` does."""
+        self._heard.extend(self._replies)
+
+    def forget(self) -> None:
+        """Wait for the end of what the server is at, and keep nothing of it. Raises nothing."""
+        self._replies.close()
+
+
 def _never() -> None:
     return None
 
@@ -98,6 +123,7 @@ class Channel:
         self._sent: deque[int] = deque()  # the size of each step that has no reply yet
         self._synced = False
         self._count = 0  # of the steps sent
+        self._ahead: Ahead | None = None
 
     @property
     def version(self) -> int:
@@ -117,6 +143,20 @@ class Channel:
         """End the connection; the server rolls back what is open. Raises nothing."""
         with contextlib.suppress(psycopg.Error, OSError):
             self._conn.close()
+
+    def ask_ahead(self, *steps: Step, silence: float, waiting: Callable[[float], None] = _nothing) -> Ahead:
+        """Say all of `steps`, and hear the reply to the first one; the others are heard before anything else is said.
+        Raises as `talk` does."""
+        ahead = Ahead(self.talk(steps, silence=silence, keep=True, waiting=waiting))
+        ahead.hear(0)
+        self._ahead = ahead
+        return ahead
+
+    def forget(self) -> None:
+        """Keep nothing of what was asked ahead and is not heard yet. Raises nothing."""
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.forget()
 
     def ask(self, *steps: Step, silence: float, waiting: Callable[[float], None] = _nothing) -> list[Reply]:
         """Say all of `steps` and hear every reply. Raises as `talk` does."""
@@ -139,6 +179,9 @@ class Channel:
         Raises Fault, Late, Stopped (after the server was told to cancel) and Lost. Whoever stops listening
         early leaves a connection whose transaction can only be rolled back.
         """
+        if self._ahead is not None:
+            ahead, self._ahead = self._ahead, None
+            ahead.hear_all()
         if not self.is_open:
             raise Lost("the connection is closed")
         self._sent.clear()

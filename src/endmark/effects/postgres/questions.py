@@ -21,6 +21,7 @@ COMMIT = Step(b"COMMIT")
 # Back to what the role, the database and the URL set, for the plan.
 ITS_OWN = (Step(b"RESET ROLE"), Step(b"RESET ALL"))
 ONESELF = Step(b"SET SESSION AUTHORIZATION DEFAULT")
+NOTHING = Step(b"")
 IMMEDIATE = Step(b"SET CONSTRAINTS ALL IMMEDIATE")
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from endmark.core.refusal import CannotTry, Signal
 from endmark.effects.postgres import alone, blame, fingerprint, guard, holders, places, questions, receipts, standing
-from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step, Stopped
+from endmark.effects.postgres.channel import Ahead, Channel, Fault, Late, Lost, Reply, Step, Stopped
 from endmark.effects.postgres.running import Running, guarded
 from endmark.effects.postgres.witness import Saw, Witness
 from endmark.effects.target import Ended, Failed, InDoubt, Kept, Progress, Ran, Receipt, Stop, Work
@@ -22,6 +22,7 @@ _ANSWER = 60.0  # seconds that the server may take for a question of ours, the c
 _SLACK = 5.0  # seconds beyond a timeout of the server's own, until it is taken for dead
 _LOCK_LEAST = 3.0  # seconds that a statement waits for a lock at least: autovacuum gives way after one
 _AGAIN = 0.05  # seconds between two tries to get the target's lock
+_FINGERPRINT, _NAMED = 2, 3  # the steps that are asked with the lock, after the place and what the server is to keep
 
 
 class PostgresSession:
@@ -37,7 +38,8 @@ class PostgresSession:
         self._unfinished: alone.Unfinished | None = None  # as found under the lock
         self._powerful = True  # whether the role could change what guards it
         self._receipt: tuple[str, Receipt | None] | None = None  # the one that was last read under the lock
-        self._fresh = False  # whether the fingerprint was read with the lock, and nobody has asked for it yet
+        self._ahead: Ahead | None = None  # what was asked with the lock
+        self._fresh = False  # whether the fingerprint was asked with the lock, and nobody wanted to know it yet
         self._seen: str | None = None  # the fingerprint as last read under the lock
         self._kept: fingerprint.Kept | None = None
         self._witness: Witness | None = None
@@ -62,9 +64,9 @@ class PostgresSession:
 
     def lock(self, timeout: float) -> None:
         """An advisory lock that ends with the transaction, which no statement can release; readers and other writers go
-        on. Waits at most `timeout` seconds, and says who holds it."""
+        on. Waits at most `timeout` seconds, and says who holds it. The server may still be at the fingerprint then."""
         self._lock_ms = questions.ms(max(timeout, _LOCK_LEAST))
-        self._seen = self._receipt = None
+        self._seen = self._receipt = self._ahead = None
         end = time.monotonic() + timeout
         self._dismiss()
         self._witness = witness = Witness(self._target.connect, self._lock_ms)
@@ -81,9 +83,12 @@ class PostgresSession:
             witness.look(pid)
             first = self._kept is None  # a second time, a rehearsed plan has had its say here
             self._kept = kept = self._kept or fingerprint.Kept()
-            asks = (kept.keep, kept.ask) if first else (fingerprint.ASK,)
-            place, *_, seen = self._ask(places.ASK, *asks)
-            self._place = place.rows[0]
+            asks = (kept.keep, kept.ask) if first else (questions.NOTHING, fingerprint.ASK)
+            self._blocked_by = None
+            self._ahead = self._channel.ask_ahead(
+                places.ASK, *asks, guard.NAMING, silence=_ANSWER, waiting=self._who_blocks
+            )
+            self._place = self._ahead.hear(0).rows[0]
             if (saw := witness.saw()) is None:
                 (found, *more), fault = self._heard(standing.ASK, alone.FIND)
                 saw = Saw(found, more[0] if more else None, fault)
@@ -98,9 +103,8 @@ class PostgresSession:
             self.rollback()
             raise
         self._powerful = bool(stands.powers)
-        self._seen, self._fresh = seen.rows[0][0] or "", True
         self._target.believed = self.place
-        self._locked = True
+        self._locked = self._fresh = True
 
     def _try_lock(self) -> str | None:
         """Begin and try to take the lock: the server process that has it then, or None. Never waits."""
@@ -114,15 +118,31 @@ class PostgresSession:
 
     def beside(self) -> Self | None:
         """A session on another connection than this one, which was opened meanwhile; None where there is none."""
-        channel = None if self._witness is None else self._witness.take()
-        return None if channel is None else type(self)(self._target, channel)
+        if self._witness is None:
+            return None
+        is_here = self._witness.saw() is not None  # on the very server, and in the very database
+        channel = self._witness.take()
+        if channel is None:
+            return None
+        other = type(self)(self._target, channel)
+        other._place = self._place if is_here else None
+        return other
 
     def fingerprint(self) -> str:
-        if self._locked and self._fresh and self._seen is not None:
+        if self._locked and self._fresh:
             self._fresh = False
-            return self._seen
+            return self._seen_first()
         (row,) = self._look(fingerprint.ASK).rows
         self._seen = row[0] or ""
+        return self._seen
+
+    def _seen_first(self) -> str:
+        """The fingerprint that was asked with the lock. Raises CannotTry."""
+        if self._seen is None:
+            if self._ahead is None:
+                raise RuntimeError("the fingerprint was not asked")
+            with self._told():
+                self._seen = self._ahead.hear(_FINGERPRINT).rows[0][0] or ""
         return self._seen
 
     def receipt(self, job_id: str) -> Receipt | None:
@@ -140,7 +160,12 @@ class PostgresSession:
             self._target.believed = self.place
         if self._locked and self._receipt is not None and self._receipt[0] == job_id:
             return self._receipt[1]
-        found = receipts.found(self._look(receipts.read(job_id)))
+        question = receipts.read(job_id)
+        reply = None
+        if self._locked and self._ahead is not None and self._witness is not None:  # nothing is written here yet
+            reply = self._witness.ask(question)
+            self._seen_first()  # what is wrong with the target is said before anybody records that it is not
+        found = receipts.found(reply or self._look(question))
         self._receipt = (job_id, found) if self._locked else None
         return found
 
@@ -173,7 +198,7 @@ class PostgresSession:
         running = Running(work.statements, timeout)
         try:
             self._check_preconditions(work)
-            before = self._seen or self.fingerprint()
+            before = (self._seen_first() if self._fresh else self._seen) or self.fingerprint()
             nonce = secrets.token_hex(32)
             named, xact = self._begin(work, nonce)
             still = guard.still(xact, questions.ms(timeout), self._lock_ms, spelled_out=self._powerful)
@@ -221,8 +246,10 @@ class PostgresSession:
         # A single statement may turn out to run in no transaction; then the lock must be there all the time.
         self._held = len(work.statements) == 1
         hold = (holders.HOLD,) if self._held else ()
-        named, begun, *_ = self._ask(guard.NAMING, receipts.begin(work, nonce), *hold, *questions.ITS_OWN)
-        return named.rows, begun.rows[0][0] or ""
+        ahead, self._ahead = self._ahead, None  # once: a second plan would find what the first one named
+        named = (self._ask(guard.NAMING)[0] if ahead is None else ahead.hear(_NAMED)).rows
+        begun, *_ = self._ask(receipts.begin(work, nonce), *hold, *questions.ITS_OWN)
+        return named, begun.rows[0][0] or ""
 
     def _run_statements(self, running: "Running", still: Step, progress: Progress, stop: Stop) -> None:
         """Run each statement with the guard after it."""
@@ -334,7 +361,9 @@ class PostgresSession:
             raise Failed(Signal.TARGET_FAULT, f"the server answered the commit with {reply.tag}")
 
     def rollback(self, *, keep_lock: bool = False) -> None:
-        self._locked = False
+        self._locked = self._fresh = False
+        self._ahead = None
+        self._channel.forget()
         steps = []
         if self._channel.in_transaction:
             steps.append(questions.ROLLBACK)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from endmark.core.refusal import CannotTry
 from endmark.effects.postgres import alone, holders, questions, standing
-from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply
+from endmark.effects.postgres.channel import Channel, Fault, Late, Lost, Reply, Step
 
 _ANSWER = 60.0  # seconds that the server may take for a question of ours
 _FRESH = 10.0  # seconds without a word after which the connection is not trusted to be alive
@@ -47,6 +47,20 @@ class Witness:
         self._called.set()
         self._thread.join()
         return self._saw
+
+    def ask(self, question: Step) -> Reply | None:
+        """What stands there, as everybody sees it; None where the lock's holder was not seen, or nobody answers."""
+        if self.saw() is None or self._channel is None:
+            return None
+        steps = (questions.READ, self._own, question, questions.ROLLBACK)
+        try:
+            reply = self._channel.ask(*steps, silence=_ANSWER)[2]
+        except (Fault, Lost, Late):
+            self._channel.close()
+            self._channel = None
+            return None
+        self._at = time.monotonic()
+        return reply
 
     def take(self) -> Channel | None:
         """The connection, from now on the caller's, where it has spoken a moment ago."""
