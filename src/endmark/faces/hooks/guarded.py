@@ -10,6 +10,7 @@ import msgspec
 
 from endmark.faces import config as settings
 
+_CONFIGURATION, _TRUSTED = "endmark's configuration", "a trusted key"
 _BESIDE = ("", "-wal", "-shm", "-journal")
 _SERVERS = {"postgresql": "postgresql", "postgres": "postgresql", "mariadb": "mariadb", "mysql": "mariadb"}
 
@@ -39,7 +40,7 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
             return cls(may_approve=approve)
         file, document = settings.opened(found, environ)
         tables, base = document or {}, file.absolute().parent
-        files: dict[str, str] = {os.path.realpath(file): "endmark's configuration"}
+        files: dict[str, str] = {os.path.realpath(file): _CONFIGURATION}
         databases: dict[tuple[str, str], str] = {}
         variables: dict[str, str] = {}
 
@@ -66,7 +67,7 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
             files[os.path.realpath(base / key)] = "the gate's key"
         for key in tables.get("trusted_keys") or ():
             if isinstance(key, str):
-                files[os.path.realpath(base / key)] = "a trusted key"
+                files[os.path.realpath(base / key)] = _TRUSTED
         branches = tuple(name.removeprefix("refs/heads/") for name in _tables(tables, "branches"))
         return cls(files=files, databases=databases, variables=variables, branches=branches, may_approve=approve)
 
@@ -75,6 +76,11 @@ class Guarded(msgspec.Struct, frozen=True, kw_only=True):
         if not path or "\0" in path or len(path) > 4096:
             return None
         return self.files.get(os.path.realpath(os.path.join(folder, os.path.expanduser(path))))
+
+    def untracked(self) -> "Guarded":
+        """The same without the files that usually lie in a repository: the configuration and the trusted keys."""
+        kept = {path: what for path, what in self.files.items() if what not in (_CONFIGURATION, _TRUSTED)}
+        return msgspec.structs.replace(self, files=kept)
 
 
 def _tables(document: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -1,9 +1,11 @@
 """The rules: which tool calls would reach something guarded by another road than the gate."""
 
+import fnmatch
 import itertools
 import os
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from endmark.core import proof
@@ -55,11 +57,20 @@ _LOOKS = frozenset(
     | {"sha256sum", "md5sum", "cmp", "diff", "realpath", "readlink", "basename", "dirname", "cd", "endmark", "less"}
 )
 _FIND_ACTS = frozenset({"-delete", "-exec", "-execdir", "-ok", "-okdir", "-fprint", "-fprintf", "-fls"})
+_FIND_RUNS = frozenset({"-exec", "-execdir", "-ok", "-okdir"})
+_FIND_NAMES = frozenset({"-name", "-iname"})
+_FIND_PATHS = frozenset({"-path", "-ipath", "-wholename", "-iwholename"})
+# Programs that take files away or write over them, and see what a `*` stands for; those that take whole folders.
+_DESTROYS = frozenset({"rm", "mv", "unlink", "shred", "truncate", "tee", "sed", "perl", "cp", "install", "ln", "dd"})
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--rec[a-z]*")
+_EXPORTS = frozenset({"export", "unset", "declare", "typeset", "setenv", "set"})
 _WRITERS = frozenset({"Write", "Edit", "MultiEdit", "NotebookEdit", "apply_patch"})
 _PATHS = ("file_path", "notebook_path", "path")
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)\s*$", re.MULTILINE)
 _FOLDERS = 16  # the last folders of a script that are remembered
 _PERSONS = ("approve", "settle", "restore")
+_KNOWN = frozenset({*_SQLITE, *_ENGINE, *_DESTROYS, "find", "git", "endmark"})
+_MAY_APPROVE = "ENDMARK_AGENT_MAY_APPROVE"
 
 _INSTEAD = (
     "Write the plan to a file and hand it over with the tool apply_schema_file, or with 'endmark apply FILE --to "
@@ -76,7 +87,7 @@ def judge(tool: str, given: dict[str, Any], folder: str, guarded: Guarded) -> st
     for text in _texts(given):
         # What a path is seen from. Nobody runs the `cd`s here, so each folder that was gone to counts until the end.
         folders = _gone_to([folder], start)
-        for command in commands(text):
+        for command in commands(text, _KNOWN):
             for seen_from in folders:
                 why = _command(command, seen_from, guarded)
                 if why is not None:
@@ -153,22 +164,25 @@ def _command(command: Command, folder: str, guarded: Guarded) -> str | None:
         what = guarded.file_at(path, folder)
         if what is not None:
             return f"It writes over {safe(path)}, which is {what}. {_INSTEAD}"
-    if program.startswith("python") and "-m" in words and "endmark" in words:
-        at = words.index("endmark")
-        program, words = "endmark", words[at + 1 :]
+    if not guarded.may_approve and any(_MAY_APPROVE in word for word in _assigned(command)):
+        return "Who may approve is a person's to say. Leave that variable alone, and tell the person what waits."
+    if guarded.branches and (why := gitrules.configures((), _assigned(command))) is not None:
+        return why
+    program, words = _module(program, words)
     if program == "endmark":
         return None if guarded.may_approve else _endmark(words)
     if program == "git":
-        return gitrules.judge(words, folder, guarded.branches)
+        what = gitrules.files(
+            words, folder, partial(_held, guarded=guarded), partial(_held, guarded=guarded.untracked())
+        )
+        if what is not None:
+            return f"git would take away or write over {what}, which changes through endmark alone. {_INSTEAD}"
+        return gitrules.judge(words, folder, guarded.branches, command.assigns)
     engine = _ENGINE.get(program)
     if engine is not None:
         what = _server(engine, words, guarded)
         if what is not None:
             return f"{program} would reach {what} past its gate. {_INSTEAD}"
-    if program in ("export", "unset") and not guarded.may_approve:
-        said = " ".join(words)
-        if "ENDMARK_AGENT_MAY_APPROVE" in said:
-            return "Who may approve is a person's to say. Leave that variable alone, and tell the person what waits."
     if program == "find" and _FIND_ACTS.intersection(words):
         what = _found(words, folder, guarded)
         if what is not None:
@@ -176,7 +190,7 @@ def _command(command: Command, folder: str, guarded: Guarded) -> str | None:
     if program in _SQLITE and (what := _in_variable(words, guarded)) is not None:
         return f"{program} would reach {what} past its gate. {_INSTEAD}"
     if program not in _LOOKS:
-        what = _mentioned(words, folder, guarded)
+        what = _mentioned(words, folder, guarded) or _taken(command, folder, guarded)
         if what is not None:
             return f"{safe(program)} is given {what}, which changes through endmark alone. {_INSTEAD}"
     return None
@@ -202,17 +216,79 @@ def _in_variable(words: tuple[str, ...], guarded: Guarded) -> str | None:
     return next(found, None)
 
 
+def _assigned(command: Command) -> tuple[str, ...]:
+    """The variables that a command sets for itself, or for what comes after it."""
+    return (*command.assigns, *(command.words if command.program in _EXPORTS else ()))
+
+
+def _module(program: str, words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """A program and its words; those of endmark where Python runs that."""
+    if program.startswith("python"):
+        for at, word in enumerate(words):
+            if word == "-mendmark" or (word == "endmark" and words[at - 1 : at] == ("-m",)):
+                return "endmark", words[at + 1 :]
+    return program, words
+
+
 def _found(words: tuple[str, ...], folder: str, guarded: Guarded) -> str | None:
-    """A guarded file that `find` is given, by its path or its name."""
-    for path, what in guarded.files.items():
-        if os.path.basename(path) in words:
+    """A guarded file that `find` would act on: by its path, its name, or because it lies below and no name is asked."""
+    start = list(itertools.takewhile(lambda word: not word.startswith(("-", "(", "!")), words))
+    for what in (guarded.file_at(name, folder) for name in start):
+        if what is not None:
             return what
-    start = list(itertools.takewhile(lambda word: not word.startswith("-"), words))
-    for name in start:
-        found = guarded.file_at(name, folder)
-        if found is not None:
-            return found
+    real, asked, names = os.path.realpath(folder), False, []
+    for before, option, value in zip(("", *words), words, words[1:], strict=False):
+        if option in (*_FIND_NAMES, *_FIND_PATHS, "-regex", "-iregex") and before not in ("!", "-not"):
+            asked = True
+            names += [value.casefold()] if option in _FIND_NAMES else []
+            names += [os.path.normpath(os.path.join(real, value)).casefold()] if option in _FIND_PATHS else []
+    for path, what in guarded.files.items():
+        if any(fnmatch.fnmatchcase(one.casefold(), name) for name in names for one in (path, os.path.basename(path))):
+            return what
+    runs = [words[at + 1] for at, word in enumerate(words[:-1]) if word in _FIND_RUNS]
+    acts = "-delete" in words or any(os.path.basename(run) in _DESTROYS for run in runs)
+    only_folders = any(pair == ("-type", "d") for pair in itertools.pairwise(words))
+    if asked or only_folders or not acts:
+        return None
+    return next((what for name in start or ["."] if (what := _held(name, folder, True, guarded)) is not None), None)
+
+
+def _taken(command: Command, folder: str, guarded: Guarded) -> str | None:
+    """A guarded file that goes with its folder, or that a `*` or the words of a pipe stand for."""
+    if command.program not in _DESTROYS | {"rsync"}:
+        return None
+    plain = [word for word in command.words if not word.startswith("-")]
+    whole: list[str] = []  # what goes with all that is in it
+    if command.program == "mv":
+        whole = plain[:-1]
+    elif command.program == "rm" and any(_RECURSIVE.fullmatch(word) for word in command.words):
+        whole = plain
+    elif command.program == "rsync" and any(word.startswith("--del") for word in command.words):
+        whole = plain[-1:]
+    words = [*((word, True) for word in whole), *((word, False) for word in plain)]
+    words += [(word, False) for word in command.fed]
+    return next((what for word, below in words if (what := _held(word, folder, below, guarded)) is not None), None)
+
+
+def _held(word: str, folder: str, below: bool, guarded: Guarded) -> str | None:
+    """What is guarded at the path or pattern `word`, or (`below`) in the folder that it is."""
+    if not word or "\0" in word or len(word) > 4096:
+        return None
+    path = os.path.join(os.path.realpath(folder), os.path.expanduser(word))
+    globs = any(mark in word for mark in "*?[")
+    asked = (os.path.normpath(path) if globs else os.path.realpath(path)).rstrip("/").split("/")
+    for file, what in guarded.files.items():
+        parts = file.split("/")
+        if len(asked) == len(parts) or (below and len(asked) < len(parts)):
+            pairs = zip(parts, asked, strict=False)
+            if all(part == one or (globs and _matches(part, one)) for part, one in pairs):
+                return what
     return None
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """Whether a shell puts `name` in the place of `pattern`."""
+    return fnmatch.fnmatchcase(name, pattern) and (pattern.startswith(".") or not name.startswith("."))
 
 
 def _names_database(engine: str, words: tuple[str, ...]) -> bool:
@@ -250,7 +326,7 @@ def _mentioned(words: tuple[str, ...], folder: str, guarded: Guarded) -> str | N
 def _endmark(words: tuple[str, ...]) -> str | None:
     if "--help" in words or "-h" in words:
         return None
-    verbs = [word for word in words if not word.startswith("-")]
+    verbs = list(itertools.dropwhile("endmark".__eq__, (word for word in words if not word.startswith("-"))))
     verb = verbs[0] if verbs else ""
     if verb in _PERSONS:
         return f"'endmark {verb}' is a person's to run, at a shell of their own. Tell them what waits."
