@@ -30,6 +30,7 @@ ROOMS = {
     "rehearsals": "rehearsing",
     "drills": "drilling",
     "service": "service",
+    "pages": "pages",
 }
 TABLES = {"peers": "peers", "cut-files": "cut_files"}
 
