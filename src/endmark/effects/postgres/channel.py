@@ -162,6 +162,20 @@ class Channel:
         """Say all of `steps` and hear every reply. Raises as `talk` does."""
         return list(self.talk(steps, silence=silence, keep=True, prompt=0, waiting=waiting))
 
+    def ask_but_last(
+        self, *steps: Step, silence: float, waiting: Callable[[float], None] = _nothing
+    ) -> tuple[list[Reply], Fault | None]:
+        """As `ask`, where the last step may fail."""
+        replies: list[Reply] = []
+        try:
+            for reply in self.talk(steps, silence=silence, keep=True, prompt=0, waiting=waiting):
+                replies.append(reply)
+        except Fault as fault:
+            if len(replies) < len(steps) - 1:
+                raise
+            return replies, fault
+        return replies, None
+
     def talk(
         self,
         steps: Iterable[Step],

@@ -1,6 +1,8 @@
 """Who holds what others wait for, in words."""
 
-from endmark.effects.postgres.channel import Reply, Step
+from collections.abc import Sequence
+
+from endmark.effects.postgres.channel import Channel, Reply, Step
 
 # The target's own lock: two numbers of ours ("endmark1" in ASCII); the server keeps them apart by database.
 KEYS = ("1701733485", "1634888497")
@@ -35,6 +37,16 @@ def is_held_by(pid: str) -> Step:
 def blocking(pid: int) -> Step:
     """Who keeps the server process `pid` waiting."""
     return Step(_WHO + b"SELECT unnest(pg_blocking_pids($1::int))) ORDER BY a.pid LIMIT 3", (str(pid),))
+
+
+def in_the_way(beside: Channel, pid: int, around: tuple[Sequence[Step], Sequence[Step]], silence: float) -> str:
+    """Who keeps the server process `pid` waiting, in words. `around`: what is said before and after the question, on
+    `beside`, which is closed. Raises as `Channel.talk` does."""
+    before, after = around
+    try:
+        return words(beside.ask(*before, blocking(pid), *after, silence=silence)[len(before)])
+    finally:
+        beside.close()
 
 
 def words(reply: Reply) -> str:

@@ -90,8 +90,9 @@ class PostgresSession:
             )
             self._place = self._ahead.hear(0).rows[0]
             if (saw := witness.saw()) is None:
-                (found, *more), fault = self._heard(standing.ASK, alone.FIND)
-                saw = Saw(found, more[0] if more else None, fault)
+                questioned = (standing.ASK, alone.FIND)
+                replies, fault = self._channel.ask_but_last(*questioned, silence=_ANSWER, waiting=self._who_blocks)
+                saw = Saw(replies[0], None if fault else replies[1], fault)
         try:
             stands = standing.read(saw.standing)
             standing.believe(stands, self._target.identity, self._target.allow_owner)
@@ -139,8 +140,7 @@ class PostgresSession:
     def _seen_first(self) -> str:
         """The fingerprint that was asked with the lock. Raises CannotTry."""
         if self._seen is None:
-            if self._ahead is None:
-                raise RuntimeError("the fingerprint was not asked")
+            assert self._ahead is not None  # noqa: S101  # it was asked with the lock
             with self._told():
                 self._seen = self._ahead.hear(_FINGERPRINT).rows[0][0] or ""
         return self._seen
@@ -161,7 +161,7 @@ class PostgresSession:
         if self._locked and self._receipt is not None and self._receipt[0] == job_id:
             return self._receipt[1]
         question = receipts.read(job_id)
-        reply = None
+        reply: Reply | None = None
         if self._locked and self._ahead is not None and self._witness is not None:  # nothing is written here yet
             reply = self._witness.ask(question)
             self._seen_first()  # what is wrong with the target is said before anybody records that it is not
@@ -309,19 +309,6 @@ class PostgresSession:
         ask = kept.ask if replies[-1].rows == [("true",)] else fingerprint.ASK
         return self._ask(ask)[0].rows[0][0] or ""
 
-    def _heard(self, *steps: Step) -> tuple[list[Reply], Fault | None]:
-        """As `_ask`, where the last step may fail."""
-        replies: list[Reply] = []
-        self._blocked_by = None
-        try:
-            for reply in self._channel.talk(steps, silence=_ANSWER, keep=True, prompt=0, waiting=self._who_blocks):
-                replies.append(reply)
-        except Fault as fault:
-            if len(replies) < len(steps) - 1:
-                raise
-            return replies, fault
-        return replies, None
-
     def _who_holds(self) -> str:
         replies = self._ask(questions.READ, questions.own(self._lock_ms), holders.OF_TARGET, questions.ROLLBACK)
         who = holders.words(replies[2]) or "another session, which has just ended"
@@ -334,15 +321,8 @@ class PostgresSession:
             return
         self._blocked_by = ""
         with contextlib.suppress(CannotTry, Fault, Lost, Late):
-            beside = self._target.connect()
-            try:
-                question = holders.blocking(self._channel.pid)
-                replies = beside.ask(
-                    questions.READ, questions.own(self._lock_ms), question, questions.ROLLBACK, silence=_SLACK
-                )
-                self._blocked_by = holders.words(replies[2])
-            finally:
-                beside.close()
+            around = (questions.READ, questions.own(self._lock_ms)), (questions.ROLLBACK,)
+            self._blocked_by = holders.in_the_way(self._target.connect(), self._channel.pid, around, _SLACK)
 
     def commit(self) -> None:
         """Our own COMMIT, whose tag must say so."""

@@ -93,16 +93,8 @@ class Witness:
 
     def _see(self, channel: Channel, pid: str) -> Saw | None:
         """Under the other connection's lock, which this server must know of: else this is another one."""
-        replies: list[Reply] = []
         steps = (questions.READ, self._own, holders.is_held_by(pid), standing.ASK, alone.FIND)
-        fault = None
-        try:
-            for reply in channel.talk(steps, silence=_ANSWER, keep=True, prompt=0):
-                replies.append(reply)
-        except Fault as found:
-            if len(replies) < len(steps) - 1:
-                raise
-            fault = found
+        replies, fault = channel.ask_but_last(*steps, silence=_ANSWER)
         channel.ask(questions.ROLLBACK, silence=_ANSWER)
         if replies[2].rows != [("true",)]:
             return None
