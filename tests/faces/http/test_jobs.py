@@ -303,3 +303,24 @@ def test_an_answer_comes_in_one_piece_and_a_stream_begins_at_once(site):
         wire.settimeout(20)
         wire.sendall(b"GET /v1/jobs/streamed/events HTTP/1.1\r\nHost: 127.0.0.1\r\nLast-Event-ID: 99\r\n\r\n")
         assert wire.recv(65536).startswith(b"HTTP/1.1 200")
+
+
+def test_who_is_alone_is_written_for_by_the_loop_and_a_crowd_by_the_thread(site, monkeypatch):
+    writer, posted = site.service.writer, []
+    post = writer.post
+    monkeypatch.setattr(writer, "_quick", 60.0)  # no machine is too slow
+    monkeypatch.setattr(writer, "_alone_from", 0.0)
+
+    def noted(act, promise):
+        posted.append((site.service.requests(), site.service.limits.watchers, writer._alone_from))
+        post(act, promise)
+
+    monkeypatch.setattr(writer, "post", noted)
+    site.until(lambda: site.service.requests() == 0)
+    assert site.submit(envelope("alone")).status == 202
+    assert posted == []
+    with site.connect() as other:  # it has begun, and stays
+        other.sendall(site.head("POST", "/v1/jobs?target=prod", "Content-Length: 9"))
+        site.until(lambda: site.service.requests() == 1)
+        assert site.submit(envelope("beside")).status == 202
+    assert len(posted) >= 1

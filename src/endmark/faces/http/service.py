@@ -196,7 +196,7 @@ class Service:
 
     def _alone(self) -> bool:
         """Whether one request is being answered and no more: then the loop can write, and holds nobody up."""
-        return self.requests() - self.limits.watchers == 1
+        return 0 < self.requests() <= 1 + self.limits.watchers
 
     async def gated(self, place: Place | None, act: Callable[[api.Gate], _Value]) -> _Value:
         """Do something with a gate of its own, in a thread: what looks at a target takes its time. Raises CannotTry."""
