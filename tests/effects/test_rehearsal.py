@@ -123,6 +123,26 @@ def test_a_large_database_is_rehearsed_without_its_rows(database, monkeypatch):
     assert found.rows == (("users", 2),)
 
 
+def test_up_to_its_limit_a_database_is_copied_whole(database, monkeypatch):
+    size = 2 * 4096  # as it is made: a page for the schema, and one for the table
+    for limit, how in ((size, "a copy"), (size - 1, "a copy of the schema")):
+        monkeypatch.setattr(rehearsal, "WHOLE_MAX", limit)
+        assert rehearse(database, UP).how == how
+
+
+def test_a_copy_with_another_schema_is_not_rehearsed_on(database, monkeypatch):
+    monkeypatch.setattr(rehearsal, "WHOLE_MAX", 0)
+    monkeypatch.setattr(rehearsal, "fingerprint", lambda conn: str(id(conn)))
+    with pytest.raises(CannotTry, match="cannot be copied faithfully"):
+        rehearse(database, UP)
+
+
+def test_an_interruption_ends_the_copying(database):
+    with pytest.raises(Failed, match="SIGINT while the copy was made") as caught:
+        rehearse(database, UP, stop=lambda: "SIGINT")
+    assert caught.value.signal is Signal.INTERRUPTED
+
+
 def test_what_cannot_be_copied_without_rows_is_said(tmp_path, monkeypatch):
     make_database(tmp_path / "t.db", statements=("CREATE VIRTUAL TABLE words USING fts5(text)",))
     monkeypatch.setattr(rehearsal, "WHOLE_MAX", 0)

@@ -12,6 +12,8 @@ import pytest
 from tests.support.world import MODES, QUICK, World, clock, plan_bytes, query
 
 from endmark.core.refusal import CannotTry
+from endmark.effects.sqlite import restore as sqlite_restore
+from endmark.effects.sqlite.backup import kept_of
 from endmark.effects.target import Failed
 from endmark.steps import restoring
 
@@ -134,6 +136,78 @@ def test_what_was_not_backed_up_or_not_applied_is_not_put_back(world):
     for job, part in (("j1", "no backup of job j1"), ("j2", "is failed")):
         with pytest.raises(CannotTry, match=part):
             restore(world, job)
+
+
+def backed_up(world):
+    outcome = world.apply("j1", UP, options=kept(world))
+    return next((world.folder / "backups").iterdir()), outcome
+
+
+@pytest.mark.parametrize("how", ["gone", "no database"])
+def test_a_backup_that_cannot_be_read_is_said_to_be_that(world, how):
+    backup, _ = backed_up(world)
+    before = world.files()
+    if how == "gone":
+        backup.unlink()
+    else:
+        backup.write_bytes(b"no page of a database" * 99)
+    said = r"is not there, or may not be read" if how == "gone" else r"the backup .* cannot be used"
+    with pytest.raises(CannotTry, match=said):
+        world.target.jobs_since(backup)
+    assert world.files() == before
+
+
+def failing(path):
+    raise OSError("the disk is gone")
+
+
+def touched(path):
+    found = kept_of(path)
+    os.utime(path, ns=(1, 1))
+    return found
+
+
+@pytest.mark.parametrize(("look", "said"), [(failing, "cannot be used"), (touched, "is not the one that was made")])
+def test_a_backup_that_changes_while_it_is_looked_at_is_not_put_back(world, monkeypatch, look, said):
+    backed_up(world)
+    before = world.dump()
+    monkeypatch.setattr(sqlite_restore, "kept_of", look)
+    with pytest.raises(CannotTry, match=said):
+        restore(world)
+    assert world.dump() == before
+
+
+def test_another_schema_than_the_backups_is_an_alarm(world, monkeypatch):
+    backed_up(world)
+    real, seen = sqlite_restore.fingerprint, []
+
+    def looked_at(conn):
+        seen.append(real(conn))
+        return seen[0] if len(seen) == 1 else "0" * 64
+
+    monkeypatch.setattr(sqlite_restore, "fingerprint", looked_at)
+    with pytest.raises(CannotTry, match="ALARM: the target's schema is 0000"):
+        restore(world)
+
+
+def test_stopping_after_the_last_page_is_too_late(world):
+    before = world.dump()
+    backed_up(world)
+    done = []
+    with world.book() as ledger:
+        restoring.restore(
+            ledger,
+            clock,
+            ledger.by_job("j1"),
+            world.target,
+            (),
+            "ann",
+            0.0,
+            lambda so_far, total: done.append(so_far == total),
+            lambda: "SIGTERM" if done and done[-1] else None,
+        )
+    assert done[-1]
+    assert world.dump() == before
 
 
 def test_whoever_holds_the_target_is_not_pushed_aside(world):

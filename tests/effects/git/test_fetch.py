@@ -1,4 +1,4 @@
-"""Fetching a change into a clone that lacks some of it, from a real repository beside it."""
+"""Fetching into a clone that lacks some of a change, from a real repository; what is not there to be found."""
 
 import os
 
@@ -9,6 +9,7 @@ from endmark.core.refusal import CannotTry
 from endmark.effects import git as effects_git
 from endmark.effects.git import Gate, Git, change, open_repository, read_change
 from endmark.effects.git.fetch import fetch_change, fetch_missing
+from endmark.effects.git.find import find_merge
 
 MAIN = "refs/heads/main"
 
@@ -99,3 +100,27 @@ def test_two_records_of_one_path(origin, monkeypatch):
 def test_a_name_that_the_room_does_not_have():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         effects_git.nothing  # noqa: B018
+
+
+# --- what is not there to be found
+
+
+def test_a_merge_into_a_branch_that_is_gone_or_from_a_base_that_is(origin):
+    main = git(origin, "rev-parse", "main")
+    with Gate(open_repository(Git(os.environ), origin)) as gate:
+        assert find_merge(gate, "refs/heads/gone", base=main, head=main, tree=main) is None
+        with pytest.raises(CannotTry):
+            find_merge(gate, MAIN, base="12" * 20, head=main, tree=main)
+
+
+def test_an_interruption_while_the_gates_folder_is_made_leaves_none(origin, monkeypatch):
+    gate = Gate(open_repository(Git(os.environ), origin))
+
+    def interrupted(_self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Gate, "_write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        gate.__enter__()
+    assert gate.folder
+    assert not os.path.exists(gate.folder)

@@ -8,8 +8,11 @@ from tests.gates.pushes.test_refused import REFUSED
 from tests.gates.pushes.world import POLICY
 
 from endmark import push_gate
-from endmark.effects.git import hooks
+from endmark.core import policy as policies
+from endmark.core.refusal import Refused
+from endmark.effects.git import Gate, Git, hooks, open_repository
 from endmark.faces import guard
+from endmark.steps.recorded_step import Step
 
 RECEIVE, TRANSACTION = hooks.KINDS
 NONE = "0" * 40
@@ -111,3 +114,38 @@ def test_another_name_of_a_branch_that_is_not_there(plain):
     assert "not made by a push" in judged(plain, plain.oid("topic"), "refs/heads/alias")
     assert judged(plain, plain.oid("topic"), "refs/heads/alias", TRANSACTION) == ""
     assert "not made by a push" in judged(plain, plain.oid("topic"), "refs/heads/release", TRANSACTION)
+
+
+# --- one step, by a policy on the server
+
+
+def recorded_by(plain, rules):
+    """A merge with the record of the reviewer of POLICY, by the policy `rules`, which guards the server."""
+    plain.guard(policy=rules)
+    by = plain.folder / "by.toml"
+    by.write_bytes(rules)
+    message = plain.message(plain.oid("main"), plain.oid("topic"), policy_sha256=policies.read(rules, "").sha256)
+    return plain.merge(plain.oid("main"), plain.oid("topic"), message=message)
+
+
+def test_a_record_without_the_pass_of_everybody(plain):
+    style = POLICY[POLICY.index(b"[reviewers.tests]") :].replace(b"reviewers.tests", b"reviewers.style")
+    tip = recorded_by(plain, POLICY.replace(b'["tests"]', b'["tests", "style"]') + style)
+    assert "the record has no pass of style" in judged(plain, tip)
+
+
+def test_shared_capacity_alone_opens_nothing(plain):
+    assert "shared capacity alone" in judged(plain, recorded_by(plain, POLICY.replace(b'"dedicated"', b'"shared"')))
+
+
+@pytest.mark.parametrize(("base", "parents"), [("topic", ()), ("main", ("main", "topic", "second"))])
+def test_a_step_is_a_merge_of_two_into_where_the_branch_stood(shared, base, parents):
+    """Whatever git's list of the way said: a shallow one hides parents."""
+    tip = shared.oid("merged")
+    if parents:
+        main, topic = shared.oid("main"), shared.oid("topic")
+        tip = shared.merge(main, topic, parents=[shared.oid(name) for name in parents])
+    with Gate(open_repository(Git(os.environ), shared.client)) as gate:
+        step = Step(gate, "refs/heads/main", shared.oid(base), tip, None)
+        with pytest.raises(Refused, match="is no merge into"):
+            step.check(lambda: lambda *_: True)
