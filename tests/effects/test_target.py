@@ -13,7 +13,7 @@ from tests.support.faults import as_user, file_size_limit, locked, open_folder
 from tests.support.world import MODES, SEED, dump, files, make_database, query, run, work
 
 from endmark.core.refusal import CannotTry, Signal
-from endmark.effects.sqlite import SqliteTarget
+from endmark.effects.sqlite import SqliteTarget, rehearsal, target
 from endmark.effects.target import Failed
 
 COUNT = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 4000)"
@@ -306,3 +306,74 @@ def test_no_file_stays_open(database):
         with locked(database), pytest.raises(CannotTry):
             run(database, ["CREATE TABLE x (y)"], f"l{n}")
     assert descriptors() == before
+
+
+# --- what one check alone sees
+
+
+def limits(conn):
+    """What a connection allows a plan."""
+    settings = [conn.execute(f"PRAGMA {name}").fetchone()[0] for name in ("foreign_keys", "trusted_schema")]
+    return [conn.getlimit(kind) for kind in (sqlite3.SQLITE_LIMIT_ATTACHED, sqlite3.SQLITE_LIMIT_LENGTH)] + settings
+
+
+def test_a_target_and_its_copy_are_limited_alike(tmp_path, monkeypatch):
+    make_database(tmp_path / "target.db")
+    seen, real = [], rehearsal.run
+    monkeypatch.setattr(rehearsal, "run", lambda copy, *more: seen.append(limits(copy.conn)) or real(copy, *more))
+    with SqliteTarget(tmp_path / "target.db").open() as session:
+        seen.append(limits(session.connection))
+        session.rehearse(work(["SELECT 1"]), 5, lambda: None)
+    assert seen == [[0, 64 * 1024 * 1024, 0, 0]] * 2
+
+
+def test_of_many_statements_the_last_is_told(tmp_path):
+    make_database(tmp_path / "target.db")
+    told = []
+    run(tmp_path / "target.db", ["SELECT 1"] * 1_001, progress=lambda done, total: told.append((done, total)))
+    assert told[-2:] == [(960, 1_001), (1_001, 1_001)]
+
+
+def test_a_job_may_retry_one_that_has_no_receipt(tmp_path):
+    make_database(tmp_path / "target.db")
+    assert run(tmp_path / "target.db", ["SELECT 1"], retry_of="j0").rows_changed == (0,)
+
+
+def test_a_plans_own_words_are_no_verdict_on_its_form(tmp_path):
+    make_database(tmp_path / "target.db")
+    trap = "CREATE TRIGGER t BEFORE INSERT ON users BEGIN SELECT RAISE(ABORT, 'one statement'); END"
+    with pytest.raises(Failed) as caught:
+        run(tmp_path / "target.db", [trap, "INSERT INTO users (name) VALUES ('eve')"])
+    assert caught.value.signal is Signal.SQL_ERROR
+
+
+class Failing:
+    """A connection whose foreign keys cannot be checked, for each reason in its turn."""
+
+    def __init__(self, *codes):
+        self.faults = list(codes)
+
+    def execute(self, sql):
+        if "foreign_key_check" not in sql:
+            return sqlite3.connect(":memory:").execute("SELECT 'users'")
+        if not self.faults:
+            return []
+        fault = sqlite3.OperationalError("it failed")
+        fault.sqlite_errorcode = self.faults.pop(0)
+        raise fault
+
+
+def test_only_a_key_that_cannot_be_checked_counts_as_broken():
+    """Everything else that fails ends the job: what was not looked at is not called whole."""
+    assert target._broken_keys(Failing(sqlite3.SQLITE_ERROR)) == {}
+    assert len(target._broken_keys(Failing(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_ERROR))) == 1
+    for codes in ([sqlite3.SQLITE_IOERR], [sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR]):
+        with pytest.raises(sqlite3.OperationalError):
+            target._broken_keys(Failing(*codes))
+
+
+def test_only_a_lock_is_waited_for_later():
+    with target._unless_locked():
+        Failing(sqlite3.SQLITE_BUSY).execute("PRAGMA foreign_key_check")
+    with pytest.raises(sqlite3.OperationalError), target._unless_locked():
+        Failing(sqlite3.SQLITE_IOERR).execute("PRAGMA foreign_key_check")
