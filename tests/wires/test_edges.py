@@ -1,7 +1,8 @@
 """What only one of several conditions refuses, on the wires of Anthropic, Bedrock and Cohere."""
 
 import pytest
-from tests.vectors.build_wires import dump, sse
+from tests.vectors.wire_cases import dump
+from tests.vectors.wire_cases_openai import sse
 from tests.wires.support import fed
 
 from endmark.core.ending import Ending

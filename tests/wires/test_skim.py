@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.vectors.build_wires import chunk, sse
+from tests.vectors.wire_cases_openai import chunk, sse
 from tests.wires.support import fed
 from tests.wires.support import outcome as answer_or_refusal
 

@@ -1,10 +1,9 @@
 """Every vector of the wires gives its one answer: in one piece, byte by byte, with bytes after it, and cut anywhere."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import pytest
-from tests.core import vectors as core_vectors
+from tests.vectors import build_wires
 from tests.wires import vectors
 from tests.wires.support import bytewise, fed, outcome
 from tests.wires.vectors import Vector
@@ -84,11 +83,8 @@ def test_a_vector_is_small_and_says_its_rule_is_there(vector):
 
 def test_the_builder_writes_the_files_that_are_there():
     """Byte for byte, none more and none less."""
-    script = core_vectors.FOLDER / "build_wires.py"
-    build: dict[str, Any] = {"__name__": "build", "__file__": str(script)}
-    exec(compile(script.read_text(), script.name, "exec"), build)
     there = {vector.name: vectors.FOLDER / vector.name for vector in vectors.load(*OURS)}
-    assert build["build"]() == {name: path.read_bytes() for name, path in there.items()}
+    assert build_wires.build() == {name: path.read_bytes() for name, path in there.items()}
 
 
 HEAD = b"expect: empty\ncomment: x\nrule: A1\nwire: anthropic\nending: closed\nreceived: 0\n"
