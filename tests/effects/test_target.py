@@ -320,7 +320,12 @@ def limits(conn):
 def test_a_target_and_its_copy_are_limited_alike(tmp_path, monkeypatch):
     make_database(tmp_path / "target.db")
     seen, real = [], rehearsal.run
-    monkeypatch.setattr(rehearsal, "run", lambda copy, *more: seen.append(limits(copy.conn)) or real(copy, *more))
+
+    def looked_at(copy, *more):
+        seen.append(limits(copy.conn))
+        return real(copy, *more)
+
+    monkeypatch.setattr(rehearsal, "run", looked_at)
     with SqliteTarget(tmp_path / "target.db").open() as session:
         seen.append(limits(session.connection))
         session.rehearse(work(["SELECT 1"]), 5, lambda: None)
@@ -347,17 +352,18 @@ def test_a_plans_own_words_are_no_verdict_on_its_form(tmp_path):
     assert caught.value.signal is Signal.SQL_ERROR
 
 
-class Failing:
+class Failing(sqlite3.Connection):
     """A connection whose foreign keys cannot be checked, for each reason in its turn."""
 
     def __init__(self, *codes):
+        super().__init__(":memory:")
         self.faults = list(codes)
 
-    def execute(self, sql):
+    def execute(self, sql, *_bound):
         if "foreign_key_check" not in sql:
-            return sqlite3.connect(":memory:").execute("SELECT 'users'")
+            return super().execute("SELECT 'users'")
         if not self.faults:
-            return []
+            return super().execute("SELECT 1 WHERE 0")
         fault = sqlite3.OperationalError("it failed")
         fault.sqlite_errorcode = self.faults.pop(0)
         raise fault

@@ -14,6 +14,7 @@ from tests.support.world import MODES, QUICK, World, clock, plan_bytes, query
 from endmark.core.refusal import CannotTry
 from endmark.effects.sqlite import restore as sqlite_restore
 from endmark.effects.sqlite.backup import kept_of
+from endmark.effects.sqlite.fingerprint import fingerprint
 from endmark.effects.target import Failed
 from endmark.steps import restoring
 
@@ -179,7 +180,7 @@ def test_a_backup_that_changes_while_it_is_looked_at_is_not_put_back(world, monk
 
 def test_another_schema_than_the_backups_is_an_alarm(world, monkeypatch):
     backed_up(world)
-    real, seen = sqlite_restore.fingerprint, []
+    real, seen = fingerprint, []
 
     def looked_at(conn):
         seen.append(real(conn))
