@@ -423,8 +423,12 @@ def records_sha(case: Case) -> str:
     """What the change does, whatever it is made from: its records alone, which are equal on another base."""
     digest = hashlib.sha256()
     for one in sorted(case.change.records, key=lambda record: record.path):
-        for field in (one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.path):
-            digest.update(b"%d:%s," % (len(field), field))
+        old_mode, new_mode, old, new, path = one.old_mode, one.new_mode, one.old_oid, one.new_oid, one.path
+        sizes = len(old_mode), len(new_mode), len(old), len(new), len(path)
+        digest.update(
+            b"%d:%s,%d:%s,%d:%s,%d:%s,%d:%s,"
+            % (sizes[0], old_mode, sizes[1], new_mode, sizes[2], old, sizes[3], new, sizes[4], path)
+        )
     return digest.hexdigest()
 
 

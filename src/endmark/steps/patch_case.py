@@ -12,9 +12,9 @@ from endmark.core import policy as policies
 from endmark.core.policy import Branch, Policy, PolicyRefused
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import refs
-from endmark.effects.git.change import Change, read_change
+from endmark.effects.git.change import Change, read_change_of
 from endmark.effects.git.gate import Gate
-from endmark.effects.git.objects import read_commit, read_file
+from endmark.effects.git.objects import read_commits, read_file
 
 if TYPE_CHECKING:  # a hook opens no ledger, and waits for each import
     from pathlib import Path
@@ -55,12 +55,8 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
     Raises PolicyRefused for a policy that cannot decide, CannotTry for names that lead nowhere.
     """
     repository = gate.repository
-    at_base, at_head = refs.resolve(repository, base, head)
-    name = ref or at_base.branch
-    if name is None:
-        raise CannotTry(f"{base!r} is no branch: --ref must name the branch to merge into. Nothing was done.")
-    target = refs.target_ref(repository, name)[0]
-    commit = read_commit(gate, at_base.oid).oid
+    *oids, target = refs.resolve_ends(repository, base, head, ref)
+    commit, at_head = (one.oid for one in read_commits(gate, oids))  # a tag is peeled
     policy = policy_in(policy_file) if policy_file is not None else policy_of(gate, commit)
     branch = policy.branch(target)
     check_who_decides(policy, branch)
@@ -68,7 +64,7 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
         repository=os.path.realpath(repository.common_dir),
         ref=target,
         base=commit,
-        head=read_commit(gate, at_head.oid).oid,
+        head=at_head,
         policy=policy,
         branch=branch,
     )
@@ -76,7 +72,7 @@ def read_place(gate: Gate, *, base: str, head: str, ref: str | None, policy_file
 
 def read_case(gate: Gate, place: Place) -> Case:
     """The change of a place. Raises Refused (`merge-conflict`), CannotTry."""
-    return Case(place=place, change=read_change(gate, base=place.base, head=place.head, ref=place.ref))
+    return Case(place=place, change=read_change_of(gate, (place.base, place.head), place.ref))
 
 
 def read_again(gate: Gate, entry: DecisionEntry, policy: Policy | None = None) -> Case:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from endmark.core import intoto, merge_message
 from endmark.core import policy as policies
 from endmark.core.refusal import Refused, Signal
-from endmark.effects.git.change import read_change_of
+from endmark.effects.git.change import Reading
 from endmark.effects.git.merge import check_tip
-from endmark.effects.git.objects import commits, start_commits
+from endmark.effects.git.objects import read_commit
 from endmark.steps.patch_case import APPROVED, Case, Place, change_of, check_who_decides, policy_of
 
 if TYPE_CHECKING:
@@ -36,19 +36,19 @@ class Step:
     def check(self, verifying: Callable[[], Verify]) -> Case:
         """The change that the step merges. Raises Refused for one that no record allows, CannotTry for no answer."""
         gate, base, tip = self._gate, self._base, self._tip
-        with start_commits(gate, [tip]) as reading:
-            verify = verifying()  # which takes its time to load
-            commit = commits(gate, [tip], reading.finish())[0]
+        commit = read_commit(gate, tip)
         if len(commit.parents) != 2 or commit.parents[0] != base:  # what a shallow list hides
             raise no(f"{tip[:12]} is no merge into {base[:12]}")
-        try:
-            record = intoto.read(merge_message.record_of(commit.message), verify)
-        except Refused as refused:
-            raise Refused(refused.signal, refused.received_bytes, None, f"{tip[:12]}: {refused.detail}") from None
-        policy = policy_of(gate, base) if self._rules is None else self._rules
-        branch = policy.branch(self._ref)
-        check_who_decides(policy, branch)
-        change = read_change_of(gate, commit.parents, self._ref)
+        with Reading(gate, commit.parents, self._ref) as reading:
+            verify = verifying()  # which takes its time to load
+            try:
+                record = intoto.read(merge_message.record_of(commit.message), verify)
+            except Refused as refused:
+                raise Refused(refused.signal, refused.received_bytes, None, f"{tip[:12]}: {refused.detail}") from None
+            policy = policy_of(gate, base) if self._rules is None else self._rules
+            branch = policy.branch(self._ref)
+            check_who_decides(policy, branch)
+            change = reading.finish()
         check_tip(change, commit, fast_forward=False)
         place = Place(repository="", ref=self._ref, base=base, head=commit.parents[1], policy=policy, branch=branch)
         case = Case(place=place, change=change)

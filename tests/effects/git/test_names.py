@@ -5,7 +5,7 @@ from tests.effects.git.repos import FORMATS, git, lines
 
 from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import read_change, read_file
-from endmark.effects.git.refs import check_name, resolve
+from endmark.effects.git.refs import check_name, resolve_ends
 
 
 def test_every_way_to_name_a_commit(samples, gate):
@@ -103,14 +103,16 @@ def test_a_target_that_is_no_branch(sample, gate):
 
 def test_head_of_a_work_tree_and_of_none(repo, gate):
     git(repo, "worktree", "add", "-q", "--no-checkout", "../linked", "side")
-    (one,) = resolve(gate(repo.parent / "linked").repository, "HEAD")
-    assert one.branch == "refs/heads/side"
-    git(repo.parent / "linked", "update-ref", "--no-deref", "HEAD", "topic")
-    (one,) = resolve(gate(repo.parent / "linked").repository, "HEAD")
-    assert (one.branch, one.oid) == (None, git(repo, "rev-parse", "topic"))
+    linked = repo.parent / "linked"
+    side, topic = git(repo, "rev-parse", "side"), git(repo, "rev-parse", "topic")
+    assert resolve_ends(gate(linked).repository, "HEAD", "topic", None) == (side, topic, "refs/heads/side")
+    git(linked, "update-ref", "--no-deref", "HEAD", "topic")
+    assert resolve_ends(gate(linked).repository, "HEAD", "side", "main")[:2] == (topic, side)
+    with pytest.raises(CannotTry, match="'HEAD' is no branch"):
+        resolve_ends(gate(linked).repository, "HEAD", "side", None)
     git(repo, "symbolic-ref", "HEAD", "refs/heads/unborn")
     with pytest.raises(CannotTry, match="HEAD names no commit"):
-        resolve(gate(repo).repository, "HEAD")
+        resolve_ends(gate(repo).repository, "HEAD", "topic", None)
 
 
 def test_names_that_git_takes(sample):

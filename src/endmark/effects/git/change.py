@@ -3,6 +3,8 @@
 import re
 from collections.abc import Sequence
 from contextlib import ExitStack
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
@@ -12,6 +14,7 @@ from endmark.core.refusal import CannotTry
 from endmark.effects.git import history, refs
 from endmark.effects.git.gate import Gate
 from endmark.effects.git.objects import Commit, commits, start_commits, unreadable
+from endmark.effects.git.program import Answer
 
 _RAW = ("diff-tree", "-r", "-z", "--raw", "--no-abbrev", "--no-renames", "--ignore-submodules=none")
 _RAW_CAP = 1 << 30
@@ -58,32 +61,65 @@ def read_change_of(gate: Gate, oids: Sequence[str], target: str) -> Change:
 
     Raises as `read_change`.
     """
-    repository = gate.repository
-    with ExitStack() as stack:
-        reading = stack.enter_context(start_commits(gate, oids))
-        relating = stack.enter_context(history.start_merge_bases(gate, *oids))
-        # Begun now, so that it has started by the time base and head are known to be what it compares.
-        comparing = stack.enter_context(gate.start(*_RAW, *oids, cap=_RAW_CAP))
-        base_commit, head_commit = commits(gate, oids, reading.finish())
-        bases = history.merge_bases(gate, base_commit.oid, head_commit.oid, relating.finish())
-        if base_commit.oid in bases:  # DS6
-            tree = head_commit.tree
-            answer = comparing.finish()
+    with Reading(gate, oids, target) as reading:
+        return reading.finish()
+
+
+class Reading:
+    """A change that git is at work on from the start of the `with` block: `finish` reads it, and raises as
+    `read_change`. No process outlives the block."""
+
+    def __init__(self, gate: Gate, oids: Sequence[str], target: str) -> None:
+        self._gate = gate
+        self._oids = oids
+        self._target = target
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        gate, oids = self._gate, self._oids
+        with ExitStack() as stack:
+            self._commits = stack.enter_context(start_commits(gate, oids))
+            self._bases = stack.enter_context(history.start_merge_bases(gate, *oids))
+            # One of these is the one that is needed; which, is known when the others have answered.
+            self._comparing = stack.enter_context(gate.start(*_RAW, *oids, cap=_RAW_CAP))
+            self._merging = stack.enter_context(history.start_merge_tree(gate, *oids))
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def finish(self) -> Change:
+        """The change."""
+        gate = self._gate
+        base, head = commits(gate, self._oids, self._commits.finish())
+        bases = history.merge_bases(gate, base.oid, head.oid, self._bases.finish())
+        if base.oid in bases:  # DS6
+            self._merging.end()
+            tree, answer = head.tree, self._comparing.finish()
         else:
-            comparing.end()
-            is_merged = head_commit.oid in bases
-            tree = base_commit.tree if is_merged else history.merge_tree(gate, base_commit.oid, head_commit.oid)
-            answer = gate.run(*_RAW, base_commit.tree, tree, cap=_RAW_CAP)
+            self._comparing.end()
+            tree = base.tree if head.oid in bases else history.merge_tree(gate, self._merging.finish())
+            answer = gate.run(*_RAW, base.tree, tree, cap=_RAW_CAP)
+        return _change(gate, self._target, base, head, bases, tree, answer)
+
+
+def _change(
+    gate: Gate, target: str, base: Commit, head: Commit, bases: tuple[str, ...], tree: str, answer: Answer
+) -> Change:
+    repository = gate.repository
     if answer.code != 0:
         raise unreadable(gate, answer, "diff-tree")
     records = read_records(answer.out, repository.oid_length)
     identity = diffsha.Identity(
         object_format=repository.object_format,
         target_ref=target,
-        base_commit=base_commit.oid,
-        base_tree=base_commit.tree,
-        head_commit=head_commit.oid,
-        head_tree=head_commit.tree,
+        base_commit=base.oid,
+        base_tree=base.tree,
+        head_commit=head.oid,
+        head_tree=head.tree,
         merge_tree=tree,
     )
     try:
@@ -93,8 +129,8 @@ def read_change_of(gate: Gate, oids: Sequence[str], target: str) -> Change:
     return Change(
         object_format=repository.object_format,
         target_ref=target,
-        base=base_commit,
-        head=head_commit,
+        base=base,
+        head=head,
         merge_bases=bases,
         merge_tree=tree,
         records=records,

@@ -50,13 +50,22 @@ def _may_be_hidden(gate: Gate, base: str, head: str, found: tuple[str, ...]) -> 
     return not gate.shallow.isdisjoint(answer.out.decode("ascii", "replace").split())
 
 
-def merge_tree(gate: Gate, base: str, head: str, to_real_store: bool = False) -> str:
-    """The tree that merging `head` into `base` gives, by git's own merge without any configuration or attribute.
+_MERGE = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
 
-    Raises Refused (`merge-conflict`), CannotTry.
-    """
-    asked = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", base, head)
-    answer = gate.write(*asked) if to_real_store else gate.run(*asked)
+
+def start_merge_tree(gate: Gate, base: str, head: str) -> Running:
+    """Start merging in the gate's own store, by git's own merge without any configuration or attribute; `merge_tree`
+    takes the answer."""
+    return gate.start(*_MERGE, base, head)
+
+
+def write_merge_tree(gate: Gate, base: str, head: str) -> str:
+    """The same in the real store, to its end. Raises as `merge_tree`."""
+    return merge_tree(gate, gate.write(*_MERGE, base, head))
+
+
+def merge_tree(gate: Gate, answer: Answer) -> str:
+    """The tree that merging head into base gives. Raises Refused (`merge-conflict`), CannotTry."""
     tree, nul, rest = answer.out.partition(b"\0")
     if answer.code not in (0, 1) or not nul or not re.fullmatch(rb"[0-9a-f]+", tree):
         raise unreadable(gate, answer, "merge-tree")

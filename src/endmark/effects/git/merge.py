@@ -9,7 +9,7 @@ from endmark.core.refusal import CannotTry, Refused, Signal
 from endmark.effects.git import refs
 from endmark.effects.git.change import Change
 from endmark.effects.git.gate import Gate
-from endmark.effects.git.history import merge_tree
+from endmark.effects.git.history import write_merge_tree
 from endmark.effects.git.objects import Commit, read_commit, unreadable
 from endmark.effects.git.program import Answer, Lost, failed
 
@@ -157,7 +157,7 @@ def _check_message(message: bytes) -> None:
 def _make(gate: Gate, change: Change, message: bytes, person: Person, at: int) -> str:
     """Write the merge commit and what it needs to the real object store. Returns its id."""
     base, head = change.base.oid, change.head.oid
-    tree = change.head.tree if change.fast_forward else merge_tree(gate, base, head, to_real_store=True)
+    tree = change.head.tree if change.fast_forward else write_merge_tree(gate, base, head)
     if tree != change.merge_tree:
         detail = f"head {head} merges into the tree {tree} now, not the {change.merge_tree} that was judged"
         raise Refused(Signal.STALE_DIFF, 0, None, detail)

@@ -51,8 +51,13 @@ def commits(gate: Gate, oids: Sequence[str], answer: Answer) -> list[Commit]:
 
 def read_commit(gate: Gate, oid: str) -> Commit:
     """One commit. Raises CannotTry."""
-    with start_commits(gate, [oid]) as running:
-        return commits(gate, [oid], running.finish())[0]
+    return read_commits(gate, [oid])[0]
+
+
+def read_commits(gate: Gate, oids: Sequence[str]) -> list[Commit]:
+    """Commits, in one process. Raises CannotTry for the first that is missing or is none."""
+    with start_commits(gate, oids) as running:
+        return commits(gate, oids, running.finish())
 
 
 def _commit(gate: Gate, oid: str, body: bytes) -> Commit:
@@ -97,23 +102,19 @@ def read_file(gate: Gate, commit: str, path: bytes, cap: int) -> bytes | None:
     Raises Refused (`wrong-type`) for what is no plain file and (`over-cap`) for one over `cap` bytes, CannotTry for
     what cannot be read.
     """
-    listed = gate.run("ls-tree", "-z", "--full-tree", commit, "--", os.fsdecode(path))
+    listed = gate.run("ls-tree", "-z", "-l", "--full-tree", commit, "--", os.fsdecode(path))
     if listed.code != 0:
         raise unreadable(gate, listed, "ls-tree")
     if not listed.out:
         return None
-    entry = re.fullmatch(rb"(\d{6}) (\w+) ([0-9a-f]+)\t(.+)\0", listed.out, re.DOTALL)
+    entry = re.fullmatch(rb"(\d{6}) \w+ ([0-9a-f]+) +(\d+|-)\t(.+)\0", listed.out, re.DOTALL)
     if entry is None or entry[4] != path or entry[1] not in (b"100644", b"100755"):
         raise Refused(Signal.WRONG_TYPE, 0, None, f"{path!r} in {commit} is no plain file")
-    asked = entry[3] + b"\n"
-    sized = gate.run("cat-file", "--batch-check=%(objectsize)", stdin=asked)
-    size = sized.out.strip()
-    if sized.code != 0 or not size.isdigit():
-        raise unreadable(gate, sized, "cat-file")
-    if int(size) > cap:
-        raise Refused(Signal.OVER_CAP, int(size), cap, f"{path!r} in {commit} has {int(size):,} bytes, over {cap:,}")
-    answer = gate.run("cat-file", "blob", entry[3].decode(), cap=cap)
-    if answer.code != 0 or len(answer.out) != int(size):
+    size = int(entry[3])
+    if size > cap:
+        raise Refused(Signal.OVER_CAP, size, cap, f"{path!r} in {commit} has {size:,} bytes, over {cap:,}")
+    answer = gate.run("cat-file", "blob", entry[2].decode(), cap=cap)
+    if answer.code != 0 or len(answer.out) != size:
         raise unreadable(gate, answer, "cat-file")
     return answer.out
 

@@ -31,20 +31,12 @@ class Resolved(msgspec.Struct, frozen=True):
         return self.ref if self.ref is not None and self.ref.startswith("refs/heads/") else None
 
 
-def resolve(repository: Repository, *names: str) -> list[Resolved]:
-    """Each of `names`: a branch, tag or remote branch by its short or full name, HEAD, or a full object id.
-
-    Raises CannotTry for a name that is missing, ambiguous, or could be taken for something else.
-    """
-    for name in names:
-        check_name(name)
-    return _each(repository, names, _look_up(repository, names))
-
-
 def resolve_ends(repository: Repository, base: str, head: str, ref: str | None) -> tuple[str, str, str]:
     """The object ids that `base` and `head` name, and the full name of the branch to merge into.
 
-    `ref` names that branch; None stands for the one that `base` names. Raises CannotTry, as `resolve` and `target_ref`.
+    Each name is a branch, tag or remote branch by its short or full name, HEAD, or a full object id. `ref` names the
+    branch; None stands for the one that `base` names. Raises CannotTry for a name that is missing, ambiguous, or could
+    be taken for something else, and as `target_ref`.
     """
     for name in (base, head) if ref is None else (base, head, ref):
         check_name(name)
