@@ -35,6 +35,14 @@ def test_the_import_costs_nothing():
     assert [name for name in done.stdout.split() if name.startswith("endmark")] == ["endmark"]
 
 
+def test_the_command_line_loads_fast_and_hides_no_module_from_others():
+    script = (
+        "import sys\nfrom endmark.faces import start\nstart._load_fast()\nassert 'msgspec' in sys.modules\n"
+        "assert 'typing_extensions' not in sys.modules\nimport gc, typing_extensions\nassert gc.isenabled()\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_check_and_seal():
     proven = endmark.check(endmark.seal(PLAN))
     assert isinstance(proven.value, Plan)

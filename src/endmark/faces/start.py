@@ -3,6 +3,7 @@
 Hosts let a tool run after every exit code but 0 and 2 (docs/agent-hosts.md), so an error of ours has to be a 2.
 """
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -18,9 +19,32 @@ def main() -> NoReturn:
     words = sys.argv[1:]
     if len(words) > 1 and words[0] == "hook" and words[1] in HOSTS and not {"-h", "--help"} & set(words):
         hook(words[1], words[2:])
+    _load_fast()
     from endmark.faces.cli import main as command_line
 
     command_line()
+
+
+def _load_fast() -> None:
+    """Load msgspec without `typing_extensions`, which it looks for, takes `typing` without, and is slow to load.
+
+    Whoever else asks for it later gets it.
+    """
+    name = "typing_extensions"
+    if name in sys.modules:
+        return
+    was_enabled = gc.isenabled()
+    gc.disable()  # imports make many objects and no garbage
+    sys.modules[name] = None  # type: ignore[assignment]  # so says the import system that there is none
+    try:
+        import click  # noqa: F401
+        import msgspec  # noqa: F401
+    except ImportError:  # said by whoever needs it
+        pass
+    finally:
+        del sys.modules[name]
+        if was_enabled:
+            gc.enable()
 
 
 def hook(host: str, words: list[str]) -> NoReturn:

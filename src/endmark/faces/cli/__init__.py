@@ -130,12 +130,14 @@ class Verbs(click.Group):
 
 
 def _import(verb: str) -> ModuleType:
-    """A verb's module. Imports make many objects and no garbage: looking for some meanwhile costs milliseconds."""
+    """A verb's module. Imports make many objects and no garbage: looking for some meanwhile costs milliseconds, and so
+    does looking through them again whenever the verb makes many of its own."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         return import_module(f"endmark.faces.cli.{verb.replace('-', '_')}")
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()
 
