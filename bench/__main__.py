@@ -4,6 +4,7 @@
 """
 
 import argparse
+import os
 import platform
 import sqlite3
 import sys
@@ -41,6 +42,9 @@ def main() -> int:
     options.add_argument("--only", choices=[*sorted(ROOMS), *TABLES], help="one part")
     options.add_argument("--json", action="store_true", help="machine-readable")
     wanted = options.parse_args()
+    # What is installed is compiled once. With this set, every program that is started here would compile itself anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if wanted.only in TABLES:
         print(import_module(f"bench.{TABLES[wanted.only]}").table(wanted.quick))
         return 0

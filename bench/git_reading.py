@@ -3,11 +3,15 @@
 import os
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from bench.measure import Row, row
 from endmark.effects.git import Gate, Git, open_repository, read_blocks, read_change
+from endmark.effects.git.program import Running
 
 _FILES = 50_000
 _CHANGED = 2_000
@@ -18,6 +22,34 @@ _ENVIRONMENT = {"PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1", "GIT_CON
 def run_git(folder: Path, *arguments: str, stdin: bytes | None = None) -> bytes:
     command = ["git", *arguments]
     return subprocess.run(command, cwd=folder, env=_ENVIRONMENT, input=stdin, capture_output=True, check=True).stdout
+
+
+@contextmanager
+def noted() -> Iterator[list[dict[str, Any]]]:
+    """Notes what git is asked while the block runs, as `subprocess.run` takes it. When the block has ended, the list
+    holds the commands whose answers were read; one that was begun for nothing is no floor to stand on."""
+    begun: list[tuple[Running, dict[str, Any]]] = []
+    found: list[dict[str, Any]] = []
+    read: list[Running] = []
+    begin, code = Running.__init__, Running.code
+
+    def beginning(
+        self: Running, command: list[str], verb: str, cwd: str | None, env: Any, stdin: bytes, *more: Any
+    ) -> None:
+        begin(self, command, verb, cwd, env, stdin, *more)
+        begun.append((self, {"args": command, "cwd": cwd, "env": env, "input": stdin}))
+
+    def reading(self: Running) -> int:
+        read.append(self)
+        return code(self)
+
+    methods: Any = Running
+    methods.__init__, methods.code = beginning, reading
+    try:
+        yield found
+    finally:
+        methods.__init__, methods.code = begin, code
+        found += [how for running, how in begun if any(running is one for one in read)]
 
 
 def _commit(mark: int, ref: str, files: list[int], text: str, *parents: str) -> bytes:

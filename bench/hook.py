@@ -8,16 +8,15 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bench.git_reading import noted
 from bench.measure import Row, row
 from endmark.core import intoto, merge_message
 from endmark.effects.git import Gate, Git, hooks, open_repository, read_change
-from endmark.effects.git.program import Running
 from endmark.faces import guard
 from endmark.sources import keys
 from endmark.steps.patch_case import Case, change_of, read_place
@@ -107,33 +106,16 @@ def _hook(folder: Path, kind: str, update: bytes) -> None:
 
 def _commands(folder: Path, kind: str, update: bytes, stack: ExitStack) -> list[dict[str, Any]]:
     """What git is asked, as `subprocess.run` takes it. Each is read to its end while the guard runs."""
-    found: list[dict[str, Any]] = []
-    begun: list[Running] = []
-    real: Callable[..., None] = Running.__init__
-
-    def noted(
-        self: Running, command: list[str], verb: str, cwd: str | None, env: Any, stdin: bytes, *more: Any
-    ) -> None:
-        real(self, command, verb, cwd, env, stdin, *more)
-        found.append({"args": command, "cwd": cwd, "env": env, "input": stdin})
-        begun.append(self)
-
-    vars_of: Any = Running
-    vars_of.__init__ = noted
-    try:
+    with noted() as commands:
         said = guard.run(kind, "prepared", update, _ENVIRONMENT | {"GIT_DIR": os.fspath(folder)})
-    finally:
-        vars_of.__init__ = real
     if said:
         raise RuntimeError(f"the recorded merge was refused: {said}")
-    # What was begun for nothing and killed is no floor to stand on.
-    found = [one for one, running in zip(found, begun, strict=True) if running._process.returncode >= 0]
     gate = stack.enter_context(Gate(open_repository(Git(os.environ), folder)))  # the one of the run is gone
-    for one in found:
+    for one in commands:
         if "GIT_DIR" in one["env"] and "endmark-git-" in one["env"]["GIT_DIR"]:
             one["env"] = one["env"] | {"GIT_DIR": gate.folder}
             one["cwd"] = gate.folder
-    return found
+    return commands
 
 
 def _replay(commands: list[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import git_reading
+from bench.git_reading import noted
 from bench.measure import Row, prepared
 from endmark.core.refusal import Signal
 from endmark.core.states import Decision, Review
@@ -28,7 +29,7 @@ from endmark.patch_gate import PatchGate, records_sha
 from endmark.steps.patch_case import read_case, read_place
 from endmark.steps.reviewing import Reviewers, Reviewing
 
-_ENDMARK = [sys.executable, "-m", "endmark"]
+_ENDMARK = [os.path.join(os.path.dirname(sys.executable), "endmark")]
 _POLICY = '[branches.{branch}]\npolicy = "p1"\nreviewers = [{names}]\nmax_diff_bytes = 100000000\n{reviewers}'
 _COMMAND = '[reviewers.r]\nkind = "command"\ncommand = ["/bin/true"]\ncapacity = "dedicated"\n'
 _MODEL = '[reviewers.r{n}]\nkind = "openai"\nmodel = "m"\nurl = "{url}/v1"\ncapacity = "dedicated"\n'
@@ -43,38 +44,16 @@ def _sealed(verdict: dict[str, Any]) -> bytes:
 # ---- a decision
 
 
-class _Noted(Git):
-    """Real git that notes what it is told to run."""
-
-    def __init__(self) -> None:
-        super().__init__(os.environ)
-        self.begun: list[tuple[Any, list[str], dict[str, Any]]] = []
-
-    def start(self, *arguments: str, **how: Any) -> Any:
-        from endmark.effects.git.environment import scrubbed
-
-        env = scrubbed(self.environ, False) | dict(how.get("env") or {})
-        running = super().start(*arguments, **how)
-        as_run = {"cwd": how.get("cwd"), "env": env, "input": how.get("stdin", b"")}
-        self.begun.append((running, ["git", *arguments], as_run))
-        return running
-
-    def told(self) -> list[tuple[list[str], dict[str, Any]]]:
-        """The commands that ended by themselves: what was begun for nothing and killed is no floor to stand on."""
-        return [(command, how) for running, command, how in self.begun if running._process.returncode >= 0]
-
-
-def _bare(told: list[tuple[list[str], dict[str, Any]]], _ready: Path) -> None:
-    for command, how in told:
-        subprocess.run(command, capture_output=True, check=False, **how)
+def _bare(told: list[dict[str, Any]], _ready: Path) -> None:
+    for one in told:
+        subprocess.run(**one, capture_output=True, check=False)
 
 
 def _decide(command: list[str], ledger: Path) -> None:
     subprocess.run([*command, "--ledger", str(ledger)], capture_output=True, check=True)
 
 
-def _decision(quick: bool) -> Row:
-    count, changed, turns = (5_000, 200, 5) if quick else (50_000, 2_000, 15)
+def _decision(count: int, changed: int, turns: int, limit: float | None) -> Row:
     with tempfile.TemporaryDirectory(prefix="bench-patches-") as name:
         folder = Path(name)
         repository = folder / "repo.git"
@@ -85,22 +64,21 @@ def _decision(quick: bool) -> Row:
         numbers = itertools.count()
         verdict = folder / "verdict.mc1"
 
-        def place(git: _Noted) -> tuple[Gate, Any]:
-            gate = Gate(open_repository(git, str(repository))).__enter__()
+        def place() -> tuple[Gate, Any]:
+            gate = Gate(open_repository(Git(os.environ), str(repository))).__enter__()
             return gate, read_place(gate, base="aside", head="head", ref=None, policy_file=rules)
 
-        gate, where = place(_Noted())
+        gate, where = place()
         case = read_case(gate, where)
         verdict.write_bytes(_sealed({"verdict": "pass", "diff_sha": case.change.diff_sha, "policy_version": "p1"}))
         gate.__exit__(None, None, None)
-        git = _Noted()  # one that does not know the version yet, as the process does not
-        gate, where = place(git)
-        try:
+        with noted() as told:
+            gate, where = place()  # by a git that does not know the version yet, as the process does not
             with Ledger.open(folder / "noted.db", create=True) as ledger:
                 reviewing = Reviewing(Reviewers(gate, os.environ), lambda: "0" * 32)
                 doing = PatchGate(ledger, lambda: datetime.now(UTC), reviewing=reviewing)
                 assert doing.decide(gate, where, verdict.read_bytes(), "bench").state == "pass"
-            told = git.told()
+        try:
             command = [
                 *_ENDMARK,
                 "decide",
@@ -120,7 +98,6 @@ def _decision(quick: bool) -> Row:
                 return ledger
 
             what = f"endmark decide, {changed:,} of {count:,} files : its {len(told)} git commands, bare"
-            limit = None if quick else 2.0
             return prepared(what, partial(_decide, command), partial(_bare, told), ready, limit, turns)
         finally:
             gate.__exit__(None, None, None)
@@ -246,7 +223,8 @@ def _replay(quick: bool) -> Row:
 
 
 def measure(quick: bool) -> list[Row]:
-    return [_decision(quick), _replay(quick)]
+    small = _decision(5_000, 200, 5 if quick else 15, None)  # there, starting Python takes longer than all of git
+    return [*([] if quick else [_decision(50_000, 2_000, 15, 2.0)]), small, _replay(quick)]
 
 
 if __name__ == "__main__":
