@@ -357,13 +357,12 @@ class Failing(sqlite3.Connection):
 
     def __init__(self, *codes):
         super().__init__(":memory:")
+        super().execute("CREATE TABLE users (id INTEGER PRIMARY KEY)")
         self.faults = list(codes)
 
-    def execute(self, sql, *_bound):
-        if "foreign_key_check" not in sql:
-            return super().execute("SELECT 'users'")
-        if not self.faults:
-            return super().execute("SELECT 1 WHERE 0")
+    def execute(self, sql, *values):
+        if "foreign_key_check" not in sql or not self.faults:
+            return super().execute(sql, *values)
         fault = sqlite3.OperationalError("it failed")
         fault.sqlite_errorcode = self.faults.pop(0)
         raise fault
@@ -371,15 +370,18 @@ class Failing(sqlite3.Connection):
 
 def test_only_a_key_that_cannot_be_checked_counts_as_broken():
     """Everything else that fails ends the job: what was not looked at is not called whole."""
-    assert target._broken_keys(Failing(sqlite3.SQLITE_ERROR)) == {}
-    assert len(target._broken_keys(Failing(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_ERROR))) == 1
+    with closing(Failing(sqlite3.SQLITE_ERROR)) as conn:
+        assert target._broken_keys(conn) == {}
+    with closing(Failing(sqlite3.SQLITE_ERROR, sqlite3.SQLITE_ERROR)) as conn:
+        assert len(target._broken_keys(conn)) == 1
     for codes in ([sqlite3.SQLITE_IOERR], [sqlite3.SQLITE_ERROR, sqlite3.SQLITE_IOERR]):
-        with pytest.raises(sqlite3.OperationalError):
-            target._broken_keys(Failing(*codes))
+        with closing(Failing(*codes)) as conn, pytest.raises(sqlite3.OperationalError):
+            target._broken_keys(conn)
 
 
 def test_only_a_lock_is_waited_for_later():
-    with target._unless_locked():
-        Failing(sqlite3.SQLITE_BUSY).execute("PRAGMA foreign_key_check")
-    with pytest.raises(sqlite3.OperationalError), target._unless_locked():
-        Failing(sqlite3.SQLITE_IOERR).execute("PRAGMA foreign_key_check")
+    with closing(Failing(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR)) as conn:
+        with target._unless_locked():
+            conn.execute("PRAGMA foreign_key_check")
+        with pytest.raises(sqlite3.OperationalError), target._unless_locked():
+            conn.execute("PRAGMA foreign_key_check")

@@ -180,10 +180,10 @@ def test_a_backup_that_changes_while_it_is_looked_at_is_not_put_back(world, monk
 
 def test_another_schema_than_the_backups_is_an_alarm(world, monkeypatch):
     backed_up(world)
-    real, seen = fingerprint, []
+    seen = []
 
     def looked_at(conn):
-        seen.append(real(conn))
+        seen.append(fingerprint(conn))
         return seen[0] if len(seen) == 1 else "0" * 64
 
     monkeypatch.setattr(sqlite_restore, "fingerprint", looked_at)
