@@ -39,7 +39,7 @@ class Step:
         commit = read_commit(gate, tip)
         if len(commit.parents) != 2 or commit.parents[0] != base:  # what a shallow list hides
             raise no(f"{tip[:12]} is no merge into {base[:12]}")
-        with Reading(gate, commit.parents, self._ref) as reading:
+        with Reading(gate, commit.parents, self._ref, merging=True) as reading:
             verify = verifying()  # which takes its time to load
             try:
                 record = intoto.read(merge_message.record_of(commit.message), verify)

@@ -67,10 +67,15 @@ def read_change_of(gate: Gate, oids: Sequence[str], target: str) -> Change:
 
 class Reading:
     """A change that git is at work on from the start of the `with` block: `finish` reads it, and raises as
-    `read_change`. No process outlives the block."""
+    `read_change`. No process outlives the block.
 
-    def __init__(self, gate: Gate, oids: Sequence[str], target: str) -> None:
+    `merging`: git merges from the start too, which is for nothing where base is an ancestor of head. It helps whoever
+    has something else to do before `finish`.
+    """
+
+    def __init__(self, gate: Gate, oids: Sequence[str], target: str, *, merging: bool = False) -> None:
         self._gate = gate
+        self._ahead = merging
         self._oids = oids
         self._target = target
         self._stack = ExitStack()
@@ -80,9 +85,9 @@ class Reading:
         with ExitStack() as stack:
             self._commits = stack.enter_context(start_commits(gate, oids))
             self._bases = stack.enter_context(history.start_merge_bases(gate, *oids))
-            # One of these is the one that is needed; which, is known when the others have answered.
+            # Begun now, so that it has started by the time base and head are known to be what it compares.
             self._comparing = stack.enter_context(gate.start(*_RAW, *oids, cap=_RAW_CAP))
-            self._merging = stack.enter_context(history.start_merge_tree(gate, *oids))
+            self._merging = stack.enter_context(history.start_merge_tree(gate, *oids)) if self._ahead else None
             self._stack = stack.pop_all()
         return self
 
@@ -97,13 +102,18 @@ class Reading:
         base, head = commits(gate, self._oids, self._commits.finish())
         bases = history.merge_bases(gate, base.oid, head.oid, self._bases.finish())
         if base.oid in bases:  # DS6
-            self._merging.end()
+            if self._merging is not None:
+                self._merging.end()
             tree, answer = head.tree, self._comparing.finish()
         else:
             self._comparing.end()
-            tree = base.tree if head.oid in bases else history.merge_tree(gate, self._merging.finish())
+            tree = base.tree if head.oid in bases else self._merged(base.oid, head.oid)
             answer = gate.run(*_RAW, base.tree, tree, cap=_RAW_CAP)
         return _change(gate, self._target, base, head, bases, tree, answer)
+
+    def _merged(self, base: str, head: str) -> str:
+        with self._merging or history.start_merge_tree(self._gate, base, head) as merging:
+            return history.merge_tree(self._gate, merging.finish())
 
 
 def _change(
