@@ -14,6 +14,7 @@ from endmark.core import mc1, plan
 from endmark.core.decision import Next
 from endmark.core.evidence import Level
 from endmark.core.outcome import Outcome
+from endmark.core.refusal import Refused, Signal
 from endmark.effects.sqlite import SqliteTarget
 
 ONE = ["CREATE TABLE a\n(x)", "INSERT INTO a VALUES (1)"]
@@ -428,6 +429,35 @@ def test_what_was_looked_at_and_is_no_plan_is_recorded_as_refused(world):
         outcome, is_new = gate.admit(look(delivery, world.target.identity, QUICK))
     assert (outcome.state, outcome.exit_code, is_new) == ("truncated", 10, False)
     assert [entry.state for entry in world.entries()] == ["truncated"]
+
+
+def test_what_cannot_be_looked_at_is_the_callers_mistake(world):
+    whole = plan_bytes("j1", ONE)
+    with pytest.raises(TypeError, match="bytes were expected, not str"):
+        look(Delivery(raw=whole.decode()), None, QUICK)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the job id given outside"):
+        look(Delivery(raw=whole, job_id="j 1"), None, QUICK)
+    assert world.entries() == []
+
+
+def test_a_capture_that_was_not_sealed_is_refused_whatever_its_bytes_are(world):
+    refused = Refused(Signal.NO_TERMINAL, 5, None, "the stream ended")
+    found = look(Delivery(raw=plan_bytes("j1", ONE), refused=refused), None, QUICK)
+    assert (found.refused, found.plan, found.new) == (refused, None, None)
+
+
+def test_an_applied_job_stays_that_for_a_target_that_asks_more_by_now(world):
+    first = world.apply("j1", ONE)
+    outcome = world.apply("j1", ONE, options=Options(max_statements=1))
+    assert (outcome.state, outcome.attempt_id) == ("applied", first.attempt_id)
+    assert outcome.detail.startswith("Delivered before, nothing was done now.")
+
+
+def test_a_job_that_comes_again_for_no_target_is_known(world):
+    first = world.stage("j1", ONE)
+    with world.gate() as gate:
+        again, staged_plan = gate.submit(Delivery(raw=plan_bytes("j1", ONE)), None, QUICK)
+    assert (again.attempt_id, again.state, staged_plan) == (first.attempt_id, "staged", None)
 
 
 def test_only_a_plan_is_applied(world):

@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 from tests.support.faults import injected, locked
-from tests.support.world import MODES, World, clock, plan_bytes
+from tests.support.world import MODES, World, clock, plan_bytes, work
 
 from endmark import Gate
 from endmark.core import plan
+from endmark.core.evidence import UNDONE_BY_DOWNS
 from endmark.core.refusal import CannotTry
 from endmark.core.states import State
+from endmark.effects.target import Ended, Receipt
 from endmark.ledger.outcomes import outcome_of
 from endmark.reconcile import reconcile
+from endmark.steps import rehearsing
+from endmark.steps import settle as settling
+from endmark.steps.treatment import Options
 
 ONE = ["CREATE TABLE a (x)", "INSERT INTO a VALUES (1)"]
 TABLE = "CREATE TABLE schema_jobs (job_id TEXT PRIMARY KEY, stmt_count INT, sha256 TEXT, status TEXT)"
@@ -222,3 +227,47 @@ def test_the_answer_to_the_same_delivery_follows_the_settlement(world):
 def change(world, statement, *values):
     with closing(sqlite3.connect(world.path, isolation_level=None)) as conn:
         conn.execute(statement, values)
+
+
+# --- what one check alone tells apart
+
+
+class Stepper:
+    """The session of an engine whose DDL commits by itself, as far as it is asked."""
+
+    def unsettled(self):
+        return None
+
+    def settle(self, job_id):
+        raise AssertionError(job_id)
+
+    def recover(self, job_id, _stop):
+        return Ended(None, f"the downs of {job_id} were run")
+
+
+def test_an_engine_without_transactions_brings_a_job_to_its_end_itself():
+    session: Any = Stepper()
+    assert settling.last_word(session, "j1", lambda: None) == Ended(None, "the downs of j1 were run")
+    with pytest.raises(CannotTry, match="cannot be rehearsed"):
+        rehearsing.rehearse(session, work(ONE), Options(), lambda: None)
+
+
+@pytest.mark.parametrize("has_receipt", [False, True])
+def test_a_job_that_was_undone_has_no_receipt(world, has_receipt):
+    crash(world)
+    entry = world.entry("j1")
+    receipt = Receipt("j1", entry.stmt_count, entry.sha256, "applied", 2, "0 1", "f" * 64) if has_receipt else None
+    with world.book() as ledger:
+        now = settling.settle(ledger, entry, receipt, clock(), "its downs were run")
+    if has_receipt:
+        assert (now.state, "receipt-found" in now.evidence) == ("applied", True)
+    else:
+        assert (now.state, now.evidence[-1]) == ("failed", UNDONE_BY_DOWNS)
+        assert "its downs were run" in now.detail
+
+
+@pytest.mark.parametrize("name", ["lock_timeout", "statement_timeout", "backup_timeout", "approval_expires"])
+def test_a_wait_is_a_finite_number_of_seconds(name):
+    for seconds in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(ValueError, match="finite numbers of seconds"):
+            Options(**{name: seconds})

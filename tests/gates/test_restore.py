@@ -1,21 +1,24 @@
 """The backup of a job is put back: the database is byte for byte what SQL can see of it then, and the book says so."""
 
+import itertools
 import os
 import sqlite3
 import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 from tests.support.world import MODES, QUICK, World, clock, plan_bytes, query
 
 from endmark.core.refusal import CannotTry
+from endmark.core.states import State
 from endmark.effects.sqlite import restore as sqlite_restore
 from endmark.effects.sqlite.backup import kept_of
 from endmark.effects.sqlite.fingerprint import fingerprint
-from endmark.effects.target import Failed
+from endmark.effects.target import Failed, Target
 from endmark.steps import restoring
 
 UP = ["CREATE TABLE a (x INTEGER)", "UPDATE users SET name = 'gone'"]
@@ -208,6 +211,54 @@ def test_stopping_after_the_last_page_is_too_late(world):
             lambda: "SIGTERM" if done and done[-1] else None,
         )
     assert done[-1]
+    assert world.dump() == before
+
+
+def moved(world, job, *states):
+    """What another process says of a job."""
+    with world.book() as ledger:
+        for was, now in itertools.pairwise(states):
+            more = {"statements_run": 1} if now is State.PARTIAL else {}
+            ledger.move(ledger.by_job(job).attempt_id, was, now, clock(), **more)
+
+
+AT_WORK = (State.STAGED, State.APPROVED, State.APPLYING)
+
+
+@pytest.mark.parametrize(
+    ("states", "said"), [(AT_WORK, "is being applied"), ((*AT_WORK, State.PARTIAL), "stands partly in it")]
+)
+def test_nothing_is_put_back_under_a_job_that_is_not_through(world, states, said):
+    backed_up(world)
+    world.stage("j2", ["CREATE TABLE b (x)"])
+    moved(world, "j2", *states)
+    before = world.dump()
+    with pytest.raises(CannotTry, match=said):
+        restore(world)
+    assert world.dump() == before
+
+
+def test_a_backup_is_put_back_into_its_own_target_by_endmark_alone(world):
+    backed_up(world)
+
+    class Elsewhere:
+        identity = "sqlite:///elsewhere.db"
+
+    class Server:
+        identity = world.target.identity
+
+    for target, said in ((Elsewhere(), "was applied to"), (Server(), "puts no backup back")):
+        with world.book() as ledger, pytest.raises(CannotTry, match=said):
+            restoring.find(ledger, ledger.by_job("j1"), cast("Target", target))
+
+
+def test_a_job_that_another_ledger_applied_since_goes_too(world):
+    before = world.dump()
+    backed_up(world)
+    other = World(world.folder / "other", "rollback")
+    other.path, other.target = world.path, world.target
+    assert other.apply("j2", ["CREATE TABLE b (x)"]).state == "applied"
+    assert restore(world, later=("j2",))[1].undone == ("j1", "j2")
     assert world.dump() == before
 
 
