@@ -434,7 +434,7 @@ def test_what_was_looked_at_and_is_no_plan_is_recorded_as_refused(world):
 def test_what_cannot_be_looked_at_is_the_callers_mistake(world):
     whole = plan_bytes("j1", ONE)
     with pytest.raises(TypeError, match="bytes were expected, not str"):
-        look(Delivery(raw=whole.decode()), None, QUICK)  # type: ignore[arg-type]
+        look(Delivery(raw=whole.decode()), None, QUICK)
     with pytest.raises(ValueError, match="the job id given outside"):
         look(Delivery(raw=whole, job_id="j 1"), None, QUICK)
     assert world.entries() == []

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from typing import Any
 
+import msgspec
 import pytest
 from tests.support.faults import injected, locked
 from tests.support.world import MODES, World, clock, plan_bytes, work
@@ -270,4 +271,4 @@ def test_a_job_that_was_undone_has_no_receipt(world, has_receipt):
 def test_a_wait_is_a_finite_number_of_seconds(name):
     for seconds in (-1.0, float("inf"), float("nan")):
         with pytest.raises(ValueError, match="finite numbers of seconds"):
-            Options(**{name: seconds})
+            msgspec.structs.replace(Options(), **{name: seconds})
