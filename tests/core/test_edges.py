@@ -57,6 +57,12 @@ def test_what_is_no_bytes_is_the_callers_fault(value):
         proof.prove(value)
 
 
+@pytest.mark.parametrize("value", [bytearray(b'{"a":1}'), memoryview(b'{"a":1}'), '{"a":1}'])
+def test_json_is_read_from_bytes_alone(value):
+    with pytest.raises(TypeError, match=f"bytes were expected, not {type(value).__name__}"):
+        strictjson.loads(value)
+
+
 # --- numbers and depth
 
 
