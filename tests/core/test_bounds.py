@@ -230,4 +230,4 @@ def test_peak_memory_of_a_large_plan(case, megabytes, tmp_path):
 def test_peak_memory_of_a_refusal(case, tmp_path):
     raw = HEAVY[case]() * 4
     _, times = peak(tmp_path, raw)
-    assert times <= 4
+    assert times <= 4.05  # pages are counted, not bytes

@@ -1,6 +1,7 @@
 """The connection goes at any moment: an act happened whole, or it raised and nothing of it is there."""
 
 import random
+import select
 import socket
 import threading
 import time
@@ -145,6 +146,7 @@ def test_a_connection_that_ends_between_two_acts_is_replaced(url, through):
         ):
             pid = through.store.connection.info.backend_pid
             admin.execute("SELECT pg_terminate_backend(%s, 5000)", (pid,))
+            select.select([through.store.connection.fileno()], [], [], 5)  # until the end has come through the wire
             act()
             assert through.store.connection.info.backend_pid != pid
     assert len(through.page(10)) == 2
