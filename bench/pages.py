@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -205,7 +206,7 @@ def _ratios(jobs: int, turns: int, folder: Path) -> list[tuple[float, str, float
                 address.format_map({name: quote(str(word), safe="") for name, word in vars(one).items()})
                 for one in (large, small)
             )
-            a, b = pairs(lambda path=mine: large.ask(path), lambda path=theirs: small.ask(path), turns)  # type: ignore[misc]
+            a, b = pairs(partial(large.ask, mine), partial(small.ask, theirs), turns)
             found.append((a / b, address, a, b))
     return sorted(found, reverse=True)
 

@@ -189,8 +189,7 @@ class Guard:
                 break
             if len(parents) != 2:
                 raise _no(
-                    f"{name} is a guarded branch: {oid[:12]} is no merge of a reviewed change (it has "
-                    f"{len(parents)} parents)"
+                    f"{name} is a guarded branch: {oid[:12]} is no merge of a reviewed change (parents: {len(parents)})"
                 )
             tip = parents[0]
             steps.append((tip, oid))

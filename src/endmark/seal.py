@@ -232,7 +232,7 @@ def _asked_for(answer: Answer, tool: str | None, received: int) -> tuple[str, tu
 def _arguments(call: ToolCall, received: int) -> tuple[str, tuple[str, ...]]:
     """The witness text of a call: its raw arguments, or the one string in them."""
     place = f"tool:{call.name}"
-    document = _loads(call.arguments, f"the arguments of {call.name}")
+    document = _loads(call.arguments.encode(), f"the arguments of {call.name}")
     text = document.get(PLAN_KEY)
     if set(document) == {PLAN_KEY} and isinstance(text, str):  # CA7
         return text, (place, "from:one-string")
@@ -252,10 +252,10 @@ def _envelope(
     text: str, marks: list[str] | None, tool: str | None, cap: int
 ) -> tuple[bytes, Form, Plan | Verdict, tuple[str, ...]]:
     where = "the text" if tool is None else "the witness text"
-    raw = text.encode()
+    raw = text.encode()  # every wire reads strict JSON: no half of a surrogate pair is in a text
     if len(raw) > cap:
         raise Refused(Signal.OVER_CAP, len(raw), None, f"{where} is {len(raw):,} bytes, over the cap of {cap:,}")
-    document = _loads(text, where)
+    document = _loads(raw, where)
     if tool is not None or not _is_verdict(document):  # CA8
         value = plan.read_witness(document, len(raw))
         return plan.seal(value), Form.PLAN, value, evidence.WITNESS  # CA9
@@ -269,8 +269,8 @@ def _is_verdict(document: dict[str, Any]) -> bool:
     return "verdict" in document and "statements" not in document and "stmt_count" not in document
 
 
-def _loads(text: str, where: str) -> dict[str, Any]:
+def _loads(raw: bytes, where: str) -> dict[str, Any]:
     try:
-        return strictjson.loads(text.encode())  # every wire reads strict JSON: no half of a surrogate pair is in it
+        return strictjson.loads(raw)
     except Refused as refused:
         raise Refused(refused.signal, refused.received_bytes, None, f"{where}: {refused.detail}") from None

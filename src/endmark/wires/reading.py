@@ -14,7 +14,9 @@ from endmark.wires.framing import Broken, Fault, Framing, Options, over_cap
 Item = TypeVar("Item")
 
 _SPACE = b" \t\r\n"
-_MAX_DEPTH, _NOT_JSON = strictjson.MAX_DEPTH, Signal.NOT_JSON  # looked up once: they are asked for at every byte
+_MARKS = b"[{}\n"  # what opens or closes a part of a document, or ends a line
+_NOT_JSON = Signal.NOT_JSON  # looked up once: it is asked for at every byte
+_NOTHING: list[Any] = []
 
 # A3: what an ending says that is not whole, whatever the bytes. By its value: a member's own hash is slow.
 _ENDED: dict[str, Fault | None] = {ending.value: None for ending in WHOLE} | {
@@ -70,30 +72,35 @@ def accept(draft: Draft, ending: Ending, options: Options, received: int) -> Ans
 
 
 class _Growing:
-    """One JSON document on its way, asked at any time whether it is whole."""
+    """One JSON document on its way, asked at any time whether it is whole.
 
-    __slots__ = ("_bytes", "_closed", "_first", "_opened", "_unended")
+    `is_cut`: asked, it was none yet, and stays none until a byte comes that may open or close something.
+    """
+
+    __slots__ = ("_closed", "_first", "_opened", "_unended", "is_cut", "raw")
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
+        self.raw = bytearray()
+        self.is_cut = False
         self._first = 0  # the first byte that is no white space
         self._opened = 0  # brackets, in strings or not
         self._closed = 0  # where the last } ends, in a string or not
         self._unended = 0  # up to such an end, what came was no JSON
 
     def add(self, data: bytes) -> None:
-        if not data.isalnum():  # most single bytes are, and say nothing of where a document begins or ends
-            if 0x5B in data or 0x7B in data:
-                self._opened += data.count(0x5B) + data.count(0x7B)
-            if 0x7D in data:
-                self._closed = len(self._bytes) + data.rindex(0x7D) + 1
+        self.is_cut = False
         if not self._first:
             self._first = (data.lstrip(_SPACE) or b"\0")[0]
-        self._bytes += data
+        if 0x5B in data or 0x7B in data:
+            self._opened += data.count(0x5B) + data.count(0x7B)
+        if 0x7D in data:
+            self._closed = len(self.raw) + data.rindex(0x7D) + 1
+        self.raw += data
 
     def taken(self) -> bytes:
         """What came; nothing of it is kept."""
-        taken, self._bytes = self._bytes, bytearray()  # not cleared: a refusal may yet explain itself with it
+        taken, self.raw = self.raw, bytearray()  # not cleared: a refusal may yet explain itself with it
+        self.is_cut = False
         return bytes(taken)
 
     def document(self) -> dict[str, Any]:
@@ -102,23 +109,37 @@ class _Growing:
         Bytes that open an object end it with a }, so those after the last one need no reading: as long as what came
         up to there is no JSON, all of it is none. That is found out once for each }, so that one may ask at every byte.
         """
-        raw, closed = self._bytes, self._closed
-        received = len(raw)
-        if closed < received and self._first == 0x7B and self._opened <= _MAX_DEPTH:
-            if self._unended < closed and _says(bytes(raw[:closed]))[0] is _NOT_JSON:
+        closed, received = self._closed, len(self.raw)
+        if closed < received and self._first == 0x7B and self._opened <= strictjson.MAX_DEPTH:
+            if self._unended < closed and _signal(bytes(self.raw[:closed])) is Signal.NOT_JSON:
                 self._unended = closed
             if self._unended == closed:
-                raise Refused(_NOT_JSON, received, None, lambda: _says(bytes(raw[:received]))[1])
-        return strictjson.loads(bytes(raw))
+                self.is_cut = True
+                raise cut(self.raw, received)
+        return strictjson.loads(bytes(self.raw))
 
 
-def _says(raw: bytes) -> tuple[Signal | None, str]:
+def cut(raw: bytearray, received: int) -> Refused:
+    """The refusal of what `raw` holds by now, which is no JSON. Why, which takes long to find out, is asked later."""
+    return Refused(_NOT_JSON, received, None, lambda: _detail(bytes(raw[:received])))
+
+
+def _signal(raw: bytes) -> Signal | None:
     """Why these bytes are no strict JSON object; None where they are one."""
     try:
         strictjson.loads(raw)
     except Refused as refused:
-        return refused.signal, refused.detail
-    return None, ""
+        return refused.signal
+    return None
+
+
+def _detail(raw: bytes) -> str:
+    """The same in words."""
+    try:
+        strictjson.loads(raw)
+    except Refused as refused:
+        return refused.detail
+    return ""
 
 
 class StreamReader(Generic[Item]):
@@ -221,13 +242,18 @@ class StreamReader(Generic[Item]):
             self._fault = broken.fault
 
     def _open(self, data: bytes) -> list[Item]:
-        kept = self._keep(data)
+        growing, received = self._whole, self._whole_received
+        if growing.is_cut and len(data) == 1 and data not in _MARKS and received < self._options.cap:
+            growing.raw += data
+            self._whole_received = received + 1
+            return _NOTHING
+        self._keep(data)
         whole = self._is_document(data)
         if whole is None:
-            return kept
+            return _NOTHING
         if whole or self._fault is not None:
             self._sink = self._keep
-            return kept
+            return _NOTHING
         self._streams, self._sink, head = True, self._frames.feed, self._whole.taken()
         return self._frames.feed(head)
 
@@ -238,7 +264,7 @@ class StreamReader(Generic[Item]):
             if received > self._options.cap:
                 self._fault = over_cap(self._options.cap)
                 self._whole.taken()
-        return []
+        return _NOTHING
 
     def _finish_document(self, ending: Ending) -> Answer:
         received = self._whole_received
@@ -246,7 +272,10 @@ class StreamReader(Generic[Item]):
         if fault is not None:
             signal, detail = fault
             raise Refused(signal, received, None, detail)
-        document = self._whole.document()
+        whole = self._whole
+        if whole.is_cut:
+            raise cut(whole.raw, received)
+        document = whole.document()
         return self._accept(lambda: self._document(document), ending, received)
 
     def _accept(self, draft: Callable[[], Draft], ending: Ending, received: int) -> Answer:

@@ -84,7 +84,7 @@ def test_a_branch_is_guarded_by_its_own_policy_where_there_is_no_other(plain):
     stands(plain, "topic", "topic")
     git(plain.server, "symbolic-ref", "HEAD", "refs/heads/unborn")
     plain.guard()
-    assert "1 parents" in judged(plain, plain.oid("topic"))
+    assert "parents: 1" in judged(plain, plain.oid("topic"))
     assert judged(plain, plain.oid("second"), "refs/heads/topic") == ""  # its policy names main alone
 
 

@@ -36,12 +36,12 @@ EITHER = [
     ("{main} {merged} refs/heads/main", ""),
     ("{none} {merged} refs/heads/main", ""),  # a forced update names no old value
     ("{topic} {merged} refs/heads/main", ""),  # what the caller takes for the old value is git's to compare
-    ("{none} {topic} refs/heads/main", "1 parents"),
-    ("{topic} {topic} refs/heads/main", "1 parents"),
+    ("{none} {topic} refs/heads/main", "parents: 1"),
+    ("{topic} {topic} refs/heads/main", "parents: 1"),
     ("{main} {none} refs/heads/main", "not deleted"),
     ("{none} {none} refs/heads/main", "not deleted"),
     ("{none} {topic} refs/heads/new", ""),
-    ("{none} {topic} refs/elsewhere/alias", "1 parents"),
+    ("{none} {topic} refs/elsewhere/alias", "parents: 1"),
     ("{none} {merged} refs/elsewhere/alias", ""),
     ("{none} {topic} refs/tags/main", ""),
     ("{none} {topic} refs/heads/caf\udce9", ""),
@@ -72,13 +72,13 @@ TRANSACTIONS = [
     (["ref:refs/heads/main {topic} refs/heads/alias"], ""),
     (["ref:refs/heads/main ref:refs/heads/topic HEAD"], ""),
     (["{none} {topic} HEAD"], ""),  # detached, or with a line for the branch beside it
-    (["{none} {topic} HEAD", "{none} {topic} refs/heads/main"], "1 parents"),
+    (["{none} {topic} HEAD", "{none} {topic} refs/heads/main"], "parents: 1"),
     (["{none} {topic} ORIG_HEAD"], ""),
     (["{none} {main} refs/heads/main"], ""),  # packed
-    (["{none} {topic} main-worktree/refs/heads/main"], "1 parents"),
-    (["{none} {topic} worktrees/x/refs/heads/main"], "1 parents"),
+    (["{none} {topic} main-worktree/refs/heads/main"], "parents: 1"),
+    (["{none} {topic} worktrees/x/refs/heads/main"], "parents: 1"),
     (["{none} {topic} worktrees/x/HEAD"], ""),
-    (["{none} {topic} refs/heads/a", "{none} {topic} refs/heads/main", "{none} {topic} refs/tags/b"], "1 parents"),
+    (["{none} {topic} refs/heads/a", "{none} {topic} refs/heads/main", "{none} {topic} refs/tags/b"], "parents: 1"),
 ]
 
 
@@ -132,8 +132,8 @@ def test_a_branch_that_is_not_there_is_made_no_alias(listed, shared):
 def test_namespaces(listed):
     line = "{none} {topic} refs/heads/main"
     assert listed(RECEIVE, line, GIT_NAMESPACE="tenant/inner") == ""
-    assert "1 parents" in listed(RECEIVE, line, GIT_NAMESPACE="")
-    assert "1 parents" in listed(TRANSACTION, line, GIT_NAMESPACE="tenant")
+    assert "parents: 1" in listed(RECEIVE, line, GIT_NAMESPACE="")
+    assert "parents: 1" in listed(TRANSACTION, line, GIT_NAMESPACE="tenant")
 
 
 def test_many_refusals_are_cut_short(listed):

@@ -101,18 +101,18 @@ REFUSED = {
     "a record by another policy": (_another_policy, "another policy"),
     "a record by another version": (_another_policy_version, "gate-2026-08"),
     "an amended merge": (_amended, "not the"),
-    "three parents": (_three_parents, "3 parents"),
-    "parents the wrong way round": (_swapped, "(it has 1 parents)"),
-    "a commit on top": (_with_a_commit_on_top, "1 parents"),
-    "a commit below": (_with_a_commit_below, "1 parents"),
-    "a record moved to a plain commit": (_moved_onto_a_plain_commit, "1 parents"),
-    "an orphan with the right tree": (_orphan, "0 parents"),
+    "three parents": (_three_parents, "parents: 3"),
+    "parents the wrong way round": (_swapped, "parents: 1"),
+    "a commit on top": (_with_a_commit_on_top, "parents: 1"),
+    "a commit below": (_with_a_commit_below, "parents: 1"),
+    "a record moved to a plain commit": (_moved_onto_a_plain_commit, "parents: 1"),
+    "an orphan with the right tree": (_orphan, "parents: 0"),
     "a record cut short": (_record_cut, "does not end where the message does"),
     "two records": (_two_records, "more than one record"),
     "a policy edited by the head": (_edited_policy, "names no person"),
     "a policy broken by the head": (_broken_policy, "broken policy"),
-    "a feature branch": (lambda world: world.oid("topic"), "1 parents"),
-    "the branch as it was before": (lambda world: world.commit(tree=world.tree("main")), "0 parents"),
+    "a feature branch": (lambda world: world.oid("topic"), "parents: 1"),
+    "the branch as it was before": (lambda world: world.commit(tree=world.tree("main")), "parents: 0"),
 }
 
 
@@ -131,7 +131,7 @@ def test_pushed_onto_main(shared, case):
 WHOLE = {
     "deleted": ([":refs/heads/main"], "is not deleted"),
     "renamed": ([":refs/heads/main", "refs/heads/start:refs/heads/old"], "is not deleted"),
-    "forced back and forth": (["+topic:refs/heads/main"], "1 parents"),
+    "forced back and forth": (["+topic:refs/heads/main"], "parents: 1"),
     "a good one with a bad one": (
         ["merged:refs/heads/main", "topic:refs/heads/topic", "start:refs/heads/endmark-canary-1"],
         "of this kind",

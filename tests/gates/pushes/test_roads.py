@@ -15,7 +15,7 @@ def test_refused_and_accepted(world, road):
         to = f"{address}/server.git"
         before = world.refs(), world.objects()
         for what, reason in {
-            "+topic:refs/heads/main": "1 parents",
+            "+topic:refs/heads/main": "parents: 1",
             ":refs/heads/main": "is not deleted",
             "start:refs/heads/endmark-canary-1": "of this kind",
         }.items():
